@@ -1,0 +1,33 @@
+# Compiler set-up shared by every target.
+set(CMAKE_CXX_STANDARD 20)
+set(CMAKE_CXX_STANDARD_REQUIRED ON)
+set(CMAKE_CXX_EXTENSIONS OFF)
+set(CMAKE_POSITION_INDEPENDENT_CODE ON)
+set(CMAKE_RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/bin)
+# -g1: line tables only; full debug information triples build time and size.
+set(CMAKE_CXX_FLAGS_RELWITHDEBINFO "-O2 -g1")
+set(CMAKE_CXX_FLAGS_RELEASE "-O2 -DNDEBUG")
+
+find_program(CCACHE_PROGRAM ccache)
+if(CCACHE_PROGRAM)
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${CCACHE_PROGRAM})
+endif()
+
+add_library(brigade_options INTERFACE)
+target_include_directories(brigade_options INTERFACE ${PROJECT_SOURCE_DIR} ${PROJECT_BINARY_DIR})
+# -ffp-contract=off: every fused multiply-add is written out, so that a row's bits do not depend on the compiler.
+target_compile_options(brigade_options INTERFACE -Wall -Wextra -Wpedantic -Werror -Wshadow -Wnon-virtual-dtor
+  -Wno-missing-field-initializers -ffp-contract=off)
+target_compile_definitions(brigade_options INTERFACE $<$<BOOL:${BRIGADE_CHECKS}>:BRIGADE_CHECKS=1>)
+if(BRIGADE_SANITIZE STREQUAL "address")
+  # CAF's init_fun_factory binds a null tuple on each spawn without arguments: "null" would report that alone.
+  set(SANITIZE_FLAGS -fsanitize=address,undefined -fno-sanitize=null -fno-sanitize-recover=all -fno-omit-frame-pointer)
+elseif(BRIGADE_SANITIZE STREQUAL "thread")
+  set(SANITIZE_FLAGS -fsanitize=thread)
+endif()
+if(SANITIZE_FLAGS)
+  target_compile_options(brigade_options INTERFACE ${SANITIZE_FLAGS})
+  target_link_options(brigade_options INTERFACE ${SANITIZE_FLAGS})
+endif()
+find_package(Threads REQUIRED)
+target_link_libraries(brigade_options INTERFACE Threads::Threads)
