@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "router/core/types.h"
+
+namespace brigade::router {
+
+struct RouterConfig {
+  std::uint32_t tp_size = 1;
+  std::uint32_t pp_size = 1;
+  std::uint32_t max_replicas = 0;  ///< 0: as many as the workers give; else further workers stand by
+  wire::ActivationMode activations = wire::ActivationMode::kInt8;
+  wire::KvType kv_type = wire::KvType::kF16;
+  std::uint64_t max_kv_blocks = 0;  ///< a replica; 0: as many as fit its smallest rank
+
+  std::uint32_t step_tokens = 256;      ///< token budget of a step: decodes first, then prefill chunks
+  std::uint32_t max_seqs = 256;         ///< sequences running on a replica
+  std::vector<std::uint32_t> bucket_edges = {128, 512, 2048};  ///< prompt tokens; one more bucket above
+  Duration bucket_ageing = std::chrono::seconds(2);  ///< a request this old goes before younger ones of any bucket
+  std::uint64_t max_queued_requests = 8192;
+  std::uint64_t max_queued_tokens = 16'000'000;
+  std::uint64_t max_queued_requests_per_tenant = 8192;
+
+  Duration default_deadline = std::chrono::seconds(600);
+  Duration heartbeat_timeout = std::chrono::seconds(10);  ///< a rank silent for longer is lost
+  Duration load_timeout = std::chrono::seconds(300);
+  Duration step_timeout = std::chrono::seconds(60);  ///< a replica that owes a result for longer is torn down
+  std::uint32_t collective_timeout_ms = 30000;
+  std::uint32_t max_fail_overs = 3;  ///< of one request
+  wire::SimCost sim;
+};
+
+/// The whole mind of the router, pure and deterministic: events and `now` in, actions out. No clock, thread, socket,
+/// actor or unordered iteration. It owns every request (Ledger), the queues, every replica's plan and KV blocks, and the
+/// membership of workers (Cluster).
+///
+/// After any call, take_actions() gives what must be sent, in order. advance() must be called at next_wake() at the
+/// latest. Exactly one Output with a finish reason comes for each submitted request, refused ones included.
+class Router final {
+ public:
+  Router(RouterConfig config, std::vector<std::shared_ptr<const ServedModel>> models);
+  ~Router();
+
+  // Clients.
+  void submit(Request request, TimePoint now);
+  /// Ends the request with kCancelled unless it has ended: then nothing happens. Its blocks return within a step.
+  void cancel(RequestId request, TimePoint now);
+
+  // Workers.
+  void on_message(WorkerId worker, wire::FromWorker message, TimePoint now);
+  /// The connection or process is gone.
+  void on_worker_lost(WorkerId worker, const std::string& reason, TimePoint now);
+
+  // Operators.
+  /// Places nothing more on the replica, lets its requests finish, then releases its workers.
+  Status drain(ReplicaId replica, TimePoint now);
+  /// Refuse new requests from now on (shutdown); running ones go on.
+  void close(TimePoint now);
+
+  // Time.
+  void advance(TimePoint now);
+  [[nodiscard]] TimePoint next_wake() const;
+
+  [[nodiscard]] Actions take_actions();
+  [[nodiscard]] RouterStatus status() const;
+  /// At least one replica is ready.
+  [[nodiscard]] bool ready() const;
+
+  /// Checks every invariant of the ledger, the queue and the blocks (tests, and debug builds after each event): each
+  /// request in one place, each block free, owned or in flight, counts that add up. INVARIANT on failure.
+  void audit() const;
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace brigade::router

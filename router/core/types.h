@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "common/base/status.h"
+#include "common/base/time.h"
+#include "common/model/chat_template.h"
+#include "common/model/spec.h"
+#include "common/model/tokenizer.h"
+#include "common/wire/generation.h"
+#include "common/wire/messages.h"
+
+namespace brigade::router {
+
+using RequestId = std::uint64_t;  ///< given by the shell, unique for the router's life
+using WorkerId = std::uint64_t;   ///< one connection of one worker process; never reused
+using ReplicaId = std::uint32_t;
+
+/// A model that requests can name. Immutable, shared by all threads.
+struct ServedModel {
+  std::string name;
+  std::string path;
+  std::string digest;
+  model::ModelSpec spec;
+  std::shared_ptr<const model::Tokenizer> tokenizer;
+  std::shared_ptr<const model::ChatTemplate> chat_template;  ///< null: the model has none
+  std::int64_t max_context = 0;  ///< tokens; the model's limit or less
+};
+
+/// One sequence to generate (n choices or a list of prompts are several requests).
+struct Request {
+  RequestId id = 0;
+  std::string tenant;
+  std::string model;
+  std::vector<std::int32_t> prompt;  ///< token ids, at least one
+  wire::GenerationParams params;
+};
+
+struct Usage {
+  std::uint32_t prompt_tokens = 0;
+  std::uint32_t completion_tokens = 0;
+  std::uint32_t cached_tokens = 0;
+};
+
+/// What a client gets, in order: scored prompt tokens first (when asked for), then pieces of text; the last one, and only
+/// it, has a finish reason.
+struct Output {
+  RequestId request = 0;
+  std::string text;                              ///< whole characters; empty when held back
+  std::vector<wire::OutputToken> tokens;         ///< new output tokens
+  std::vector<std::string> token_texts;          ///< beside `tokens`, when logprobs are asked for: raw bytes of each
+  std::vector<wire::OutputToken> prompt_tokens;  ///< when num_prompt_logprobs >= 0: all of them, once
+  wire::FinishReason finish = wire::FinishReason::kNone;
+  std::string stop_reason;  ///< the stop string, or the id of the stop token in decimal
+  Status status;            ///< with kError (and the cause with kCancelled)
+  Usage usage;              ///< with a finish reason
+  std::uint32_t retry_after_s = 0;  ///< with kResourceExhausted or kUnavailable
+};
+
+struct SendToWorker {
+  WorkerId worker = 0;
+  wire::ToWorker message;
+};
+
+/// What the shell must do, in order.
+struct Actions {
+  std::vector<SendToWorker> sends;
+  std::vector<Output> outputs;
+};
+
+struct RankStatus {
+  std::string worker;  ///< its name
+  std::uint32_t pid = 0;
+  std::string state;   ///< loading, ready, draining, lost
+  std::uint32_t tp_rank = 0;
+  std::uint32_t pp_stage = 0;
+  Range layers;
+  float load_fraction = 0;
+  double busy_fraction = 0;  ///< of the time since the last status window
+};
+
+struct ReplicaStatus {
+  ReplicaId id = 0;
+  std::string model;
+  std::string state;  ///< loading, ready, draining, drained, lost
+  std::uint64_t epoch = 0;
+  std::uint64_t kv_total = 0;
+  std::uint64_t kv_used = 0;    ///< of live requests
+  std::uint64_t kv_cached = 0;  ///< free to take
+  std::uint32_t running = 0;    ///< requests placed here
+  std::uint64_t steps = 0;
+  std::vector<RankStatus> ranks;
+};
+
+struct BucketStatus {
+  std::uint32_t max_tokens = 0;  ///< upper edge
+  std::uint64_t requests = 0;
+};
+
+struct RouterStatus {
+  std::vector<ReplicaStatus> replicas;
+  std::uint64_t idle_workers = 0;
+  std::uint64_t queued_requests = 0;
+  std::uint64_t queued_tokens = 0;
+  std::vector<BucketStatus> buckets;
+  std::uint64_t accepted = 0;
+  std::uint64_t completed = 0;
+  std::uint64_t failed = 0;
+  std::uint64_t cancelled = 0;
+  std::uint64_t refused = 0;
+  std::uint64_t in_flight = 0;
+  std::uint64_t generated_tokens = 0;
+};
+
+}  // namespace brigade::router
