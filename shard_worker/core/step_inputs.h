@@ -37,6 +37,7 @@ struct StepInputs {
   struct PendingToken {
     std::int32_t row = 0;
     std::uint32_t seq = 0;
+    std::uint64_t step = 0;  ///< the one that drew it: slots are reused, so the slot alone would not tell
   };
   std::vector<PendingToken> pending_tokens;
 
