@@ -1,0 +1,273 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "common/config/topology.h"
+
+#include <charconv>
+#include <concepts>
+#include <fstream>
+#include <iterator>
+#include <sstream>
+
+#include "common/base/strings.h"
+#include "common/config/topology_keys.h"
+
+#define TOML_EXCEPTIONS 0
+#define TOML_ENABLE_UNRELEASED_FEATURES 0
+#include <toml++/toml.h>
+
+namespace brigade::config {
+namespace {
+
+constexpr std::uint32_t kMaxRanks = 4096;
+
+Status bad_value(std::string_view key, std::string_view expected) {
+  return invalid_argument(str_cat("key ", quoted(key), ": expected ", expected));
+}
+
+template <typename Number>
+Status in_range(const Key& key, Number value) {
+  if (static_cast<double>(value) >= key.min && static_cast<double>(value) <= key.max) return {};
+  return bad_value(key.name, str_cat("a number from ", key.min, " to ", key.max, ", got ", value));
+}
+
+template <typename Enum>
+Status set_enum(const Key& key, std::string_view word, Enum& field) {
+  std::string choices;
+  for (Enum choice : enum_values<Enum>()) {
+    if (to_string(choice) == word) {
+      field = choice;
+      return {};
+    }
+    choices += str_cat(choices.empty() ? "" : " or ", quoted(to_string(choice)));
+  }
+  return bad_value(key.name, str_cat(choices, ", got ", quoted(word)));
+}
+
+/// Sets the fields that a TOML table has.
+struct NodeReader {
+  const toml::table& root;
+  Status status;
+  toml::source_position place{};
+
+  template <typename Field>
+  void operator()(const Key& key, Field& field) {
+    const toml::node* node = root.at_path(key.name).node();
+    if (node == nullptr || !status.ok()) return;
+    status = read(key, *node, field);
+    place = node->source().begin;
+  }
+
+ private:
+  static Status read(const Key& key, const toml::node& node, std::string& field) {
+    auto value = node.value_exact<std::string>();
+    if (!value) return bad_value(key.name, "a string");
+    field = *value;
+    return {};
+  }
+  template <std::unsigned_integral Integer>
+  static Status read(const Key& key, const toml::node& node, Integer& field) {
+    auto value = node.value_exact<std::int64_t>();
+    if (!value) return bad_value(key.name, "a whole number");
+    RETURN_IF_ERROR(in_range(key, *value));
+    field = static_cast<Integer>(*value);
+    return {};
+  }
+  static Status read(const Key& key, const toml::node& node, double& field) {
+    auto value = node.value<double>();
+    if (!value) return bad_value(key.name, "a number");
+    RETURN_IF_ERROR(in_range(key, *value));
+    field = *value;
+    return {};
+  }
+  static Status read(const Key& key, const toml::node& node, std::vector<std::uint32_t>& field) {
+    const toml::array* items = node.as_array();
+    if (items == nullptr) return bad_value(key.name, "a list of whole numbers");
+    std::vector<std::uint32_t> values;
+    for (const toml::node& item : *items) {
+      std::uint32_t value = 0;
+      RETURN_IF_ERROR(read(key, item, value));
+      values.push_back(value);
+    }
+    field = std::move(values);
+    return {};
+  }
+  template <typename Enum>
+  requires std::is_enum_v<Enum>
+  static Status read(const Key& key, const toml::node& node, Enum& field) {
+    auto word = node.value_exact<std::string>();
+    if (!word) return bad_value(key.name, "a string");
+    return set_enum(key, *word, field);
+  }
+};
+
+/// Sets the one field that has the name, from text.
+struct WordReader {
+  std::string_view name;
+  std::string_view word;
+  bool found = false;
+  Status status;
+
+  template <typename Field>
+  void operator()(const Key& key, Field& field) {
+    if (key.name != name) return;
+    found = true;
+    status = read(key, word, field);
+  }
+
+ private:
+  static Status read(const Key&, std::string_view text, std::string& field) {
+    field = text;
+    return {};
+  }
+  template <typename Number>
+  requires std::is_arithmetic_v<Number>
+  static Status read(const Key& key, std::string_view text, Number& field) {
+    Number value = 0;
+    auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+    if (error != std::errc() || end != text.data() + text.size()) {
+      return bad_value(key.name, str_cat("a number, got ", quoted(text)));
+    }
+    RETURN_IF_ERROR(in_range(key, value));
+    field = value;
+    return {};
+  }
+  static Status read(const Key& key, std::string_view text, std::vector<std::uint32_t>& field) {
+    std::vector<std::uint32_t> values;
+    while (!text.empty()) {
+      const std::size_t comma = text.find(',');
+      std::uint32_t value = 0;
+      RETURN_IF_ERROR(read(key, text.substr(0, comma), value));
+      values.push_back(value);
+      text = comma == std::string_view::npos ? "" : text.substr(comma + 1);
+    }
+    field = std::move(values);
+    return {};
+  }
+  template <typename Enum>
+  requires std::is_enum_v<Enum>
+  static Status read(const Key& key, std::string_view text, Enum& field) {
+    return set_enum(key, text, field);
+  }
+};
+
+std::vector<std::string_view> all_keys() {
+  std::vector<std::string_view> names;
+  Topology scratch;
+  visit_keys(scratch, [&](const Key& key, const auto&) { names.push_back(key.name); });
+  return names;
+}
+
+Status unknown_key(std::string_view name) {
+  std::string known;
+  for (std::string_view key : all_keys())
+    known += str_cat(known.empty() ? "" : ", ", key);
+  return invalid_argument(str_cat("unknown key ", quoted(name), "; there are: ", known));
+}
+
+/// The first key of the table that no member of Topology stands for.
+const toml::key* find_unknown(const toml::table& table, const std::string& prefix,
+                              std::string& path) {
+  const std::vector<std::string_view> known = all_keys();
+  for (const auto& [key, node] : table) {
+    path = prefix + std::string(key.str());
+    bool is_table = false;
+    bool is_key = false;
+    for (std::string_view name : known) {
+      is_key = is_key || name == path;
+      is_table = is_table || name.starts_with(path + ".");
+    }
+    if (is_key) continue;
+    if (!is_table || !node.is_table()) return &key;
+    if (const toml::key* inner = find_unknown(*node.as_table(), path + ".", path)) return inner;
+  }
+  return nullptr;
+}
+
+}  // namespace
+
+Result<Topology> parse_topology(std::string_view text, std::string_view source_name) {
+  auto at = [&](const toml::source_position& place) {
+    return str_cat(source_name, ":", place.line, ":", place.column);
+  };
+  toml::parse_result parsed = toml::parse(text, source_name);
+  if (!parsed) {
+    return invalid_argument(
+        str_cat(at(parsed.error().source().begin), ": ", parsed.error().description()));
+  }
+  std::string path;
+  if (const toml::key* key = find_unknown(parsed.table(), "", path)) {
+    return unknown_key(path).with_context(at(key->source().begin));
+  }
+  Topology topology;
+  NodeReader reader{.root = parsed.table()};
+  visit_keys(topology, reader);
+  if (!reader.status.ok()) return reader.status.with_context(at(reader.place));
+  Status whole = check(topology);
+  if (!whole.ok()) return whole.with_context(source_name);
+  return topology;
+}
+
+Result<Topology> load_topology(const std::string& path) {
+  std::ifstream file(path);
+  if (!file) return not_found(str_cat("cannot read the topology file ", quoted(path)));
+  const std::string text{std::istreambuf_iterator<char>(file), {}};
+  return parse_topology(text, path);
+}
+
+Status set_key(Topology& topology, std::string_view key, std::string_view value) {
+  WordReader reader{.name = key, .word = value};
+  visit_keys(topology, reader);
+  return reader.found ? reader.status : unknown_key(key);
+}
+
+Status check(const Topology& topology) {
+  const std::uint64_t ranks = std::uint64_t{topology.tp} * topology.pp * topology.dp;
+  if (ranks > kMaxRanks) {
+    return invalid_argument(str_cat("tp ", topology.tp, " x pp ", topology.pp, " x dp ",
+                                    topology.dp, " is ", ranks, " workers; at most ", kMaxRanks));
+  }
+  return {};
+}
+
+std::string to_toml(const Topology& topology) {
+  std::ostringstream out;
+  std::string table;
+  Topology copy = topology;
+  visit_keys(copy, [&](const Key& key, const auto& field) {
+    std::string_view name = key.name;
+    if (const std::size_t dot = name.find('.'); dot != std::string_view::npos) {
+      if (name.substr(0, dot) != table) {
+        table = name.substr(0, dot);
+        out << "\n[" << table << "]\n";
+      }
+      name.remove_prefix(dot + 1);
+    }
+    out << "# " << key.help << "\n" << name << " = ";
+    using Field = std::remove_cvref_t<decltype(field)>;
+    if constexpr (std::is_enum_v<Field>) {
+      out << '"' << to_string(field) << '"';
+    } else if constexpr (std::is_arithmetic_v<Field>) {
+      out << field;
+    } else if constexpr (std::is_same_v<Field, std::string>) {
+      const toml::value<std::string> value(field);
+      out << toml::toml_formatter(value, toml::format_flags::none);
+    } else {
+      for (std::size_t i = 0; i < field.size(); ++i)
+        out << (i == 0 ? "[" : ", ") << field[i];
+      out << (field.empty() ? "[]" : "]");
+    }
+    out << "\n";
+  });
+  return out.str();
+}
+
+std::string_view to_string(Device device) {
+  return device == Device::kCpu ? "cpu" : "sim";
+}
+std::string_view to_string(wire::ActivationMode mode) {
+  return mode == wire::ActivationMode::kInt8 ? "int8" : "float";
+}
+std::string_view to_string(wire::KvType type) {
+  return type == wire::KvType::kF16 ? "f16" : "f32";
+}
+
+}  // namespace brigade::config

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "common/base/status.h"
+#include "common/wire/messages.h"
+
+namespace brigade::config {
+
+enum class Device : std::uint8_t { kCpu, kSim };
+
+/// What a server is to be: a grid of tp x pp x dp workers, its doors and its limits. Each member is
+/// a key of a topology file (nested structs are its tables) with the member's value as default;
+/// configs/reference.toml lists all.
+struct Topology {
+  std::string model;  ///< path of a GGUF file
+  std::uint32_t tp = 1;
+  std::uint32_t pp = 1;
+  std::uint32_t dp = 1;
+  Device device = Device::kCpu;
+  std::uint32_t threads = 1;  ///< of each worker
+  wire::ActivationMode activations = wire::ActivationMode::kInt8;
+  wire::KvType kv = wire::KvType::kF16;
+  std::string http = "127.0.0.1:8000";  ///< HOST:PORT, port 0 picks a free one
+  std::string socket =
+      "tcp://127.0.0.1:8001";      ///< ZeroMQ endpoint for clients, port 0 picks a free one
+  std::string worker_socket = "";  ///< ZeroMQ endpoint for workers; empty: ipc, for this host alone
+
+  struct Limits {
+    std::uint32_t step_tokens = 256;
+    std::uint32_t max_seqs = 256;
+    std::uint64_t max_kv_blocks = 0;
+    std::uint64_t worker_memory_mib = 0;
+    std::uint64_t max_queued_requests = 8192;
+    std::uint64_t max_queued_tokens = 16'000'000;
+    std::uint64_t max_queued_requests_per_tenant = 8192;
+    std::vector<std::uint32_t> bucket_edges = {128, 512, 2048};
+    bool operator==(const Limits&) const = default;
+  } limits;
+
+  struct Timeouts {
+    std::uint32_t request_ms = 600'000;
+    std::uint32_t heartbeat_ms = 10'000;
+    std::uint32_t load_ms = 300'000;
+    std::uint32_t step_ms = 60'000;
+    std::uint32_t collective_ms = 30'000;
+    bool operator==(const Timeouts&) const = default;
+  } timeouts;
+
+  struct Sim {
+    double base_us = 1000;
+    double us_per_token = 20;
+    double us_per_context_token = 0.01;
+    double jitter = 0;
+    double load_ms = 50;
+    bool operator==(const Sim&) const = default;
+  } sim;
+
+  bool operator==(const Topology&) const = default;
+
+  [[nodiscard]] std::uint32_t ranks_per_replica() const { return tp * pp; }
+  [[nodiscard]] std::uint32_t num_ranks() const { return tp * pp * dp; }
+};
+
+/// Reads a topology. An unknown key, a value of the wrong type or out of range is kInvalidArgument
+/// with file, line and key, and with what there is instead. `source_name` stands for the file in
+/// messages.
+[[nodiscard]] Result<Topology> parse_topology(std::string_view toml, std::string_view source_name);
+
+/// As parse_topology, of a file. kNotFound when it cannot be read.
+[[nodiscard]] Result<Topology> load_topology(const std::string& path);
+
+/// Sets one key from a word of the command line: `set_key(t, "limits.step_tokens", "128")`.
+[[nodiscard]] Status set_key(Topology& topology, std::string_view key, std::string_view value);
+
+/// What no single key can tell: sizes that multiply to too many workers.
+[[nodiscard]] Status check(const Topology& topology);
+
+/// Every key with its meaning and its value in `topology`, as a topology file.
+[[nodiscard]] std::string to_toml(const Topology& topology);
+
+[[nodiscard]] std::string_view to_string(Device device);
+[[nodiscard]] std::string_view to_string(wire::ActivationMode mode);
+[[nodiscard]] std::string_view to_string(wire::KvType type);
+
+}  // namespace brigade::config

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <array>
+#include <string_view>
+
+#include "common/config/topology.h"
+
+namespace brigade::config {
+
+/// One key of a topology file: how it is written (tables by dots), what it means, and the range of
+/// a number.
+struct Key {
+  std::string_view name;
+  std::string_view help;
+  double min = 0;
+  double max = 1e15;
+};
+
+template <typename Enum>
+constexpr auto enum_values() {
+  return std::array{static_cast<Enum>(0), static_cast<Enum>(1)};
+}
+
+/// Calls visit(Key, field) for every key, in the order of configs/reference.toml. The one list of
+/// keys: reading, overriding, checking for unknown ones and printing all go through it.
+template <typename Visitor>
+void visit_keys(Topology& t, Visitor&& visit) {
+  constexpr double kMaxU32 = 4294967295.0;
+  visit(Key{"model",
+            "Path of the model, a GGUF file. Empty: the one that tools/fetch-model put in place."},
+        t.model);
+  visit(Key{"tp", "Tensor-parallel ranks of each stage (at most the model's number of KV heads).",
+            1, 1024},
+        t.tp);
+  visit(
+      Key{"pp", "Pipeline stages of each replica (at most the model's number of layers).", 1, 1024},
+      t.pp);
+  visit(Key{"dp", "Replicas. tp x pp x dp workers are started.", 1, 1024}, t.dp);
+  visit(Key{"device",
+            "\"cpu\" computes; \"sim\" only takes the time that [sim] says, and holds no weights."},
+        t.device);
+  visit(Key{"threads", "Threads of each worker.", 1, 1024}, t.threads);
+  visit(Key{"activations", "\"int8\" with quantised weights, or \"float\": slower, for checking."},
+        t.activations);
+  visit(Key{"kv", "How keys and values are kept: \"f16\" or \"f32\"."}, t.kv);
+  visit(Key{"http", "HOST:PORT of the OpenAI-compatible API; port 0 picks a free one."}, t.http);
+  visit(Key{"socket", "ZeroMQ endpoint of the client socket; port 0 picks a free one."}, t.socket);
+  visit(Key{"worker_socket",
+            "ZeroMQ endpoint that workers connect to. Empty: an ipc file, for this host alone."},
+        t.worker_socket);
+
+  visit(Key{"limits.step_tokens", "Tokens of one step: decodes first, then prefill chunks.", 1,
+            65536},
+        t.limits.step_tokens);
+  visit(Key{"limits.max_seqs", "Sequences running at once on a replica.", 1, 65536},
+        t.limits.max_seqs);
+  visit(Key{"limits.max_kv_blocks", "KV blocks (16 tokens each) of a replica; 0: as many as fit."},
+        t.limits.max_kv_blocks);
+  visit(
+      Key{"limits.worker_memory_mib",
+          "MiB that weights and KV of one worker may take; 0: an equal share of half the memory."},
+      t.limits.worker_memory_mib);
+  visit(Key{"limits.max_queued_requests", "Requests that wait at most; past it 429.", 1},
+        t.limits.max_queued_requests);
+  visit(Key{"limits.max_queued_tokens", "Tokens that wait at most; past it 429.", 1},
+        t.limits.max_queued_tokens);
+  visit(Key{"limits.max_queued_requests_per_tenant", "The same for one tenant.", 1},
+        t.limits.max_queued_requests_per_tenant);
+  visit(Key{"limits.bucket_edges",
+            "Prompt lengths that part the waiting requests into buckets, rising.", 1, kMaxU32},
+        t.limits.bucket_edges);
+
+  visit(Key{"timeouts.request_ms", "A request without a deadline of its own ends after this.", 1,
+            kMaxU32},
+        t.timeouts.request_ms);
+  visit(Key{"timeouts.heartbeat_ms", "A worker silent for longer is lost.", 100, kMaxU32},
+        t.timeouts.heartbeat_ms);
+  visit(Key{"timeouts.load_ms", "Loading weights may take this long.", 1, kMaxU32},
+        t.timeouts.load_ms);
+  visit(Key{"timeouts.step_ms", "A replica that owes a step's result for longer is rebuilt.", 1,
+            kMaxU32},
+        t.timeouts.step_ms);
+  visit(Key{"timeouts.collective_ms", "A rank waits this long for the others of its group.", 1,
+            kMaxU32},
+        t.timeouts.collective_ms);
+
+  visit(Key{"sim.base_us", "A simulated step takes this long,", 0, 1e9}, t.sim.base_us);
+  visit(Key{"sim.us_per_token", "and this for each of its tokens,", 0, 1e9}, t.sim.us_per_token);
+  visit(Key{"sim.us_per_context_token", "and this for each token of context,", 0, 1e9},
+        t.sim.us_per_context_token);
+  visit(Key{"sim.jitter", "up to this fraction more or less (drawn from seed and step).", 0, 1},
+        t.sim.jitter);
+  visit(Key{"sim.load_ms", "Time it pretends to load weights.", 0, 1e9}, t.sim.load_ms);
+}
+
+}  // namespace brigade::config
