@@ -40,6 +40,8 @@ class Engine {
 
   /// Floats a token in what travels between stages.
   [[nodiscard]] virtual std::int64_t hidden_size() const = 0;
+  /// Tokens are in [0, vocab_size): commands and samples are checked against it.
+  [[nodiscard]] virtual std::int64_t vocab_size() const = 0;
 
   /// Runs the stage's layers for one step. `hidden` is [num_tokens, hidden_size]: what the previous stage sent (the first
   /// stage: ignored on entry, and written by the embedding); on return what the next stage gets. On the last stage
