@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "kernels/op.h"
+
+/// What every implementation of Ops demands of its arguments: shapes that do not fit are a fault of
+/// ours and end the process at the entry of the op.
+namespace brigade::kernels {
+
+/// Tokens in a block of the KV cache.
+inline constexpr std::int64_t kBlockSize = 16;
+
+void check_embed(const Weight& table, std::span<const std::int32_t> tokens, const Matrix& out);
+void check_rms_norm(const ConstMatrix& x, std::span<const float> weight, const Matrix& out);
+void check_linear(const Weight& w, const ConstMatrix& x, const Matrix& out);
+void check_rope(const Matrix& x, std::int64_t num_heads, std::int64_t head_dim,
+                const RopeAngles& angles);
+void check_write_kv(const KvCache& cache, std::int64_t layer, const ConstMatrix& k,
+                    const ConstMatrix& v, std::span<const std::int32_t> slot_mapping);
+void check_attention(const KvCache& cache, std::int64_t layer, const ConstMatrix& q,
+                     const AttentionBatch& batch, const Matrix& out);
+void check_silu_mul(const ConstMatrix& gate_up, const Matrix& out);
+void check_add(const Matrix& x, const ConstMatrix& y);
+
+/// Refuses shapes without elements or with more bytes than can be addressed.
+[[nodiscard]] Status check_kv_shape(const KvShape& shape, std::int64_t num_blocks);
+
+}  // namespace brigade::kernels

@@ -1,0 +1,392 @@
+// SPDX-License-Identifier: Apache-2.0
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "kernels/cpu/attention.cpp"
+#include "hwy/foreach_target.h"  // must come before highway.h
+
+#include "kernels/cpu/attention.h"
+#include "kernels/cpu/vec-inl.h"
+
+#include <algorithm>
+#include <array>
+#include <limits>
+#include <utility>
+
+#include "kernels/checks.h"
+#include "kernels/cpu/linear.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace brigade::kernels::HWY_NAMESPACE {
+namespace {
+
+/// Softmax runs over chunks of four pages.
+constexpr std::int64_t kChunk = 64;
+constexpr std::int64_t kChunkPages = kChunk / kBlockSize;
+static_assert(kBlockSize == kLanes, "a page's tokens are the lanes of the scores");
+
+// Rows that share loads, and how many pages (scores) or groups of 16 dimensions (values) are then
+// summed side by side.
+#if HWY_TARGET == HWY_AVX3_DL
+constexpr int kMaxRows = 12;
+constexpr int side_by_side(int rows) {
+  return rows <= 6 ? 4 : 2;
+}
+#elif HWY_TARGET == HWY_SCALAR
+constexpr int kMaxRows = 1;
+constexpr int side_by_side(int /*rows*/) {
+  return 1;
+}
+#else
+constexpr int kMaxRows = 6;
+constexpr int side_by_side(int rows) {
+  return rows == 1 ? 4 : rows <= 3 ? 2 : 1;
+}
+#endif
+
+HWY_INLINE V16 load_kv(const std::uint16_t* from) {
+  return load_f16(from);
+}
+HWY_INLINE V16 load_kv(const float* from) {
+  return load(from);
+}
+template <typename T>
+HWY_INLINE V16 load_kv_n(const T* from, std::int64_t n) {
+  T lanes[kLanes] = {};
+  std::memcpy(lanes, from, static_cast<std::size_t>(n) * sizeof(T));
+  return load_kv(lanes);
+}
+
+/// Rows of a tile in one chunk of 64 tokens.
+template <typename T>
+struct Chunk {
+  const T* keys[kChunkPages];    ///< this kv head's, [head_dim][16]
+  const T* values[kChunkPages];  ///< [16][head_dim]
+  std::int64_t head_dim;
+};
+
+/// State of rows; a tile's begin at its first row.
+struct Rows {
+  const float* q;  ///< scaled, [head_dim][rows of the tile]
+  float* maximum;  ///< [rows]
+  float* sums;     ///< [rows][16]: sums of weights, lane by lane
+  float* acc;      ///< [rows][padded head_dim]
+  std::int64_t acc_stride;
+};
+
+/// Scores of R rows against N pages from `page` on: chains over the dimensions.
+template <typename T, int R, int N>
+HWY_INLINE void score_pages(const Chunk<T>& chunk, std::int64_t page, const float* q,
+                            float* scores) {
+  V16 sum[R][N];
+#pragma GCC unroll 16
+  for (int r = 0; r < R; ++r) {
+#pragma GCC unroll 4
+    for (int n = 0; n < N; ++n)
+      sum[r][n] = zero();
+  }
+  for (std::int64_t d = 0; d < chunk.head_dim; ++d) {
+    V16 k[N];
+#pragma GCC unroll 4
+    for (int n = 0; n < N; ++n)
+      k[n] = load_kv(chunk.keys[page + n] + d * kBlockSize);
+#pragma GCC unroll 16
+    for (int r = 0; r < R; ++r) {
+#pragma GCC unroll 4
+      for (int n = 0; n < N; ++n) {
+        sum[r][n] = fma(q[d * R + r], k[n], sum[r][n]);
+        pin(sum[r][n]);
+      }
+    }
+  }
+#pragma GCC unroll 16
+  for (int r = 0; r < R; ++r) {
+#pragma GCC unroll 4
+    for (int n = 0; n < N; ++n)
+      store(sum[r][n], scores + r * kChunk + (page + n) * kBlockSize);
+  }
+}
+
+/// Turns the first n scores of a row into weights relative to its running maximum; the factor for
+/// what was summed before is returned.
+HWY_INLINE float weigh(std::int64_t n, float* scores, float& maximum, float* sums) {
+  const std::int64_t pages = (n + kBlockSize - 1) / kBlockSize;
+  V16 score[kChunkPages];
+  V16 highest = set(-std::numeric_limits<float>::infinity());
+  for (std::int64_t i = 0; i < pages; ++i) {
+    score[i] = load(scores + i * kBlockSize);
+    if (i == pages - 1) {
+      score[i] = keep_first(score[i], n - i * kBlockSize, -std::numeric_limits<float>::infinity());
+    }
+    highest = max(highest, score[i]);
+  }
+  const float old = maximum;
+  maximum = std::max(old, reduce_max(highest));
+  // e^0 is exactly 1, so leaving it out changes nothing.
+  const float factor = old == maximum ? 1.0F : hn::GetLane(exp(set(old - maximum)).part[0]);
+  V16 sum = mul(load(sums), set(factor));
+  for (std::int64_t i = 0; i < pages; ++i) {
+    const V16 weight = exp(sub(score[i], set(maximum)));
+    store(weight, scores + i * kBlockSize);
+    sum = add(sum, weight);
+  }
+  store(sum, sums);
+  return factor;
+}
+
+/// acc = acc * factor + weights of tokens [begin, end) times their values, for R rows and N groups
+/// of 16 dimensions from `dim` on (`width` dimensions in a last, narrower group).
+template <typename T, int R, int N, bool kNarrow>
+HWY_INLINE void sum_values(const Chunk<T>& chunk, std::int64_t dim, Range tokens,
+                           const float* weights, const float* factors, const Rows& rows,
+                           std::int64_t width) {
+  V16 sum[R][N];
+#pragma GCC unroll 16
+  for (int r = 0; r < R; ++r) {
+#pragma GCC unroll 4
+    for (int n = 0; n < N; ++n) {
+      sum[r][n] = mul(load(rows.acc + r * rows.acc_stride + dim + n * kLanes), set(factors[r]));
+    }
+  }
+  for (std::int64_t t = tokens.begin; t < tokens.end; ++t) {
+    const T* from = chunk.values[t / kBlockSize] + t % kBlockSize * chunk.head_dim + dim;
+    V16 v[N];
+#pragma GCC unroll 4
+    for (int n = 0; n < N; ++n) {
+      v[n] = kNarrow ? load_kv_n(from, width) : load_kv(from + n * kLanes);
+    }
+#pragma GCC unroll 16
+    for (int r = 0; r < R; ++r) {
+#pragma GCC unroll 4
+      for (int n = 0; n < N; ++n) {
+        sum[r][n] = fma(weights[r * kChunk + t], v[n], sum[r][n]);
+        pin(sum[r][n]);
+      }
+    }
+  }
+#pragma GCC unroll 16
+  for (int r = 0; r < R; ++r) {
+#pragma GCC unroll 4
+    for (int n = 0; n < N; ++n) {
+      store(sum[r][n], rows.acc + r * rows.acc_stride + dim + n * kLanes);
+    }
+  }
+}
+
+template <typename T, int R>
+void sum_all_values(const Chunk<T>& chunk, Range tokens, const float* weights, const float* factors,
+                    const Rows& rows) {
+  constexpr int kWide = side_by_side(R);
+  std::int64_t dim = 0;
+  for (; dim + kWide * kLanes <= chunk.head_dim; dim += kWide * kLanes) {
+    sum_values<T, R, kWide, false>(chunk, dim, tokens, weights, factors, rows, kLanes);
+  }
+  for (; dim + kLanes <= chunk.head_dim; dim += kLanes) {
+    sum_values<T, R, 1, false>(chunk, dim, tokens, weights, factors, rows, kLanes);
+  }
+  if (dim < chunk.head_dim) {
+    sum_values<T, R, 1, true>(chunk, dim, tokens, weights, factors, rows, chunk.head_dim - dim);
+  }
+}
+
+/// R rows see the first visible[r] tokens of the chunk; later rows see no fewer.
+template <typename T, int R>
+void attend_tile(const Chunk<T>& chunk, const std::int64_t* visible, const Rows& rows) {
+  alignas(64) float scores[R * kChunk];
+  float factors[R];
+  const std::int64_t pages = (visible[R - 1] + kBlockSize - 1) / kBlockSize;
+  constexpr int kWide = side_by_side(R);
+  std::int64_t page = 0;
+  for (; page + kWide <= pages; page += kWide) {
+    score_pages<T, R, kWide>(chunk, page, rows.q, scores);
+  }
+  for (; page < pages; ++page)
+    score_pages<T, R, 1>(chunk, page, rows.q, scores);
+  for (int r = 0; r < R; ++r) {
+    factors[r] = visible[r] == 0 ? 1.0F
+                                 : weigh(visible[r], scores + r * kChunk, rows.maximum[r],
+                                         rows.sums + r * kLanes);
+  }
+  sum_all_values<T, R>(chunk, {0, visible[0]}, scores, factors, rows);
+  for (int r = 0; r < R; ++r) {
+    if (visible[r] == visible[0]) continue;
+    Rows row = rows;
+    row.acc += r * rows.acc_stride;
+    const float one = 1.0F;
+    sum_all_values<T, 1>(chunk, {visible[0], visible[r]}, scores + r * kChunk, &one, row);
+  }
+}
+
+template <typename T>
+using TileFunction = void (*)(const Chunk<T>&, const std::int64_t*, const Rows&);
+
+template <typename T, int... kRows>
+constexpr auto tile_functions(std::integer_sequence<int, kRows...> /*rows*/) {
+  return std::array<TileFunction<T>, sizeof...(kRows)>{&attend_tile<T, kRows + 1>...};
+}
+
+/// Rows (query, head) of a task, query-major: all of one kv head, or one query's of several.
+template <typename T>
+class Attention {
+ public:
+  HWY_INLINE Attention(const AttentionPages& pages, float scale, const AttentionTask& task,
+                       Range heads, float* scratch)
+      : pages_(pages),
+        task_(task),
+        heads_(heads),
+        num_rows_(task.num_queries * heads.size()),
+        acc_stride_((pages.head_dim + kLanes - 1) / kLanes * kLanes),
+        acc_(scratch),
+        sums_(acc_ + num_rows_ * acc_stride_),
+        q_(sums_ + num_rows_ * kLanes),
+        maximum_(q_ + num_rows_ * pages.head_dim) {
+    std::fill(acc_, q_, 0.0F);
+    std::fill(maximum_, maximum_ + num_rows_, -std::numeric_limits<float>::infinity());
+    for_each_tile([&](std::int64_t /*kv_head*/, std::int64_t begin, std::int64_t size) {
+      for (std::int64_t r = 0; r < size; ++r) {
+        const float* from =
+            task_.q + query(begin + r) * task_.q_stride + head(begin + r) * pages_.head_dim;
+        float* to = q_ + begin * pages_.head_dim + r;
+        for (std::int64_t d = 0; d < pages_.head_dim; ++d)
+          to[d * size] = from[d] * scale;
+      }
+    });
+  }
+
+  HWY_INLINE void run() {
+    constexpr auto kTiles = tile_functions<T>(std::make_integer_sequence<int, kMaxRows>());
+    const std::int64_t tokens = task_.first_position + task_.num_queries;
+    for (std::int64_t first = 0; first < tokens; first += kChunk) {
+      const std::int64_t num_pages =
+          (std::min(kChunk, tokens - first) + kBlockSize - 1) / kBlockSize;
+      const std::int32_t* blocks = task_.blocks + first / kBlockSize;
+      for_each_tile([&](std::int64_t kv_head, std::int64_t begin, std::int64_t size) {
+        std::int64_t visible[kMaxRows];
+        for (std::int64_t r = 0; r < size; ++r) {
+          const std::int64_t position = task_.first_position + query(begin + r);
+          visible[r] = std::clamp<std::int64_t>(position + 1 - first, 0, kChunk);
+        }
+        if (visible[size - 1] == 0) return;
+        Chunk<T> chunk;
+        chunk.head_dim = pages_.head_dim;
+        const std::int64_t head_elements = pages_.head_dim * kBlockSize;
+        for (std::int64_t i = 0; i < num_pages; ++i) {
+          const auto* page =
+              reinterpret_cast<const T*>(pages_.data + blocks[i] * pages_.page_bytes);
+          chunk.keys[i] = page + kv_head * head_elements;
+          chunk.values[i] = page + (pages_.num_kv_heads + kv_head) * head_elements;
+        }
+        const Rows rows{.q = q_ + begin * pages_.head_dim,
+                        .maximum = maximum_ + begin,
+                        .sums = sums_ + begin * kLanes,
+                        .acc = acc_ + begin * acc_stride_,
+                        .acc_stride = acc_stride_};
+        kTiles[static_cast<std::size_t>(size - 1)](chunk, visible, rows);
+      });
+    }
+  }
+
+  HWY_INLINE void write() const {
+    for (std::int64_t row = 0; row < num_rows_; ++row) {
+      const V16 inverse = set(1.0F / reduce_sum(load(sums_ + row * kLanes)));
+      float* acc = acc_ + row * acc_stride_;
+      for (std::int64_t d = 0; d < acc_stride_; d += kLanes)
+        store(mul(load(acc + d), inverse), acc + d);
+      float* to = task_.out + query(row) * task_.out_stride + head(row) * pages_.head_dim;
+      std::memcpy(to, acc, static_cast<std::size_t>(pages_.head_dim) * sizeof(float));
+    }
+  }
+
+ private:
+  [[nodiscard]] std::int64_t query(std::int64_t row) const { return row / heads_.size(); }
+  [[nodiscard]] std::int64_t head(std::int64_t row) const {
+    return heads_.begin + row % heads_.size();
+  }
+
+  /// body(kv head, first row, rows): rows of one kv head in tiles.
+  template <typename Body>
+  HWY_INLINE void for_each_tile(const Body& body) const {
+    std::int64_t row = 0;
+    while (row < num_rows_) {
+      const std::int64_t kv_head = head(row) / pages_.group;
+      const std::int64_t end =
+          task_.num_queries > 1 ? num_rows_
+                                : std::min(num_rows_, (kv_head + 1) * pages_.group - heads_.begin);
+      const Tiling tiling{.rows = end - row, .max_rows = kMaxRows};
+      for (std::int64_t tile = 0; tile < tiling.count(); ++tile) {
+        const std::int64_t begin = tiling.begin(tile);
+        body(kv_head, row + begin, tiling.begin(tile + 1) - begin);
+      }
+      row = end;
+    }
+  }
+
+  const AttentionPages& pages_;
+  const AttentionTask& task_;
+  Range heads_;
+  std::int64_t num_rows_;
+  std::int64_t acc_stride_;
+  float* acc_;      // [rows][acc_stride]
+  float* sums_;     // [rows][16]
+  float* q_;        // tiles of [head_dim][rows]
+  float* maximum_;  // [rows]
+};
+
+template <typename T>
+void attend_typed(const AttentionPages& pages, float scale, const AttentionTask& task,
+                  float* scratch) {
+  Range heads = task.heads;
+  while (heads.size() > 0) {
+    Range part = heads;
+    // With one query all heads of a page are read while it is near; with more, one kv head's rows
+    // fill the cache.
+    if (task.num_queries > 1) {
+      part.end = std::min(heads.end, (heads.begin / pages.group + 1) * pages.group);
+    }
+    Attention<T> attention(pages, scale, task, part, scratch);
+    attention.run();
+    attention.write();
+    heads.begin = part.end;
+  }
+}
+
+void attend(const AttentionPages& pages, float scale, const AttentionTask& task, float* scratch) {
+  if (pages.type == KvType::kF16) {
+    attend_typed<std::uint16_t>(pages, scale, task, scratch);
+  } else {
+    attend_typed<float>(pages, scale, task, scratch);
+  }
+}
+
+}  // namespace
+
+AttentionKernels attention_table() {
+  return {.attend = &attend};
+}
+
+}  // namespace brigade::kernels::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace brigade::kernels {
+
+std::int64_t attention_scratch_size(std::int64_t rows, std::int64_t head_dim) {
+  const std::int64_t padded = (head_dim + 15) / 16 * 16;
+  return rows * (padded + 16 + head_dim + 1);
+}
+
+AttentionKernels attention_kernels(CpuTarget target) {
+  switch (target) {
+#if HWY_TARGETS & HWY_AVX3_DL
+    case CpuTarget::kAvx3Dl:
+      return N_AVX3_DL::attention_table();
+#endif
+#if HWY_TARGETS & HWY_AVX2
+    case CpuTarget::kAvx2:
+      return N_AVX2::attention_table();
+#endif
+    default:
+      return HWY_NAMESPACE::attention_table();
+  }
+}
+
+}  // namespace brigade::kernels
+#endif  // HWY_ONCE

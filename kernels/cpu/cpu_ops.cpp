@@ -1,0 +1,196 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <cstring>
+#include <string>
+
+#include "kernels/checks.h"
+#include "kernels/cpu/attention_op.h"
+#include "kernels/cpu/elementwise.h"
+#include "kernels/cpu/kv_cache.h"
+#include "kernels/cpu/linear_op.h"
+#include "kernels/cpu/packed_weight.h"
+#include "kernels/cpu/target.h"
+#include "kernels/cpu/thread_pool.h"
+#include "kernels/op.h"
+#include "kernels/weight_format.h"
+
+namespace brigade::kernels {
+namespace {
+
+/// Elements of an elementwise op below which a fork does not pay.
+constexpr std::int64_t kMinForkElements = 16 * 1024;
+
+class CpuOps final : public Ops {
+ public:
+  CpuOps(const CpuOptions& options, CpuTarget target)
+      : pool_({.num_threads = options.num_threads,
+               .pin = options.pin,
+               .first_cpu = options.first_cpu,
+               .spin = options.spin}),
+        elementwise_(elementwise_kernels(target)),
+        linear_(linear_kernels(target), options.activations, pool_),
+        attention_(attention_kernels(target), pool_),
+        keys_(static_cast<std::size_t>(options.num_threads)) {}
+
+  Result<std::unique_ptr<Weight>> pack(std::span<const WeightSlice> slices) override;
+  Result<std::unique_ptr<KvCache>> make_kv_cache(const KvShape& shape,
+                                                 std::int64_t num_blocks) override;
+  void embed(const Weight& table, std::int64_t first_row, std::span<const std::int32_t> tokens,
+             Matrix out) override;
+  void rms_norm(ConstMatrix x, std::span<const float> weight, float eps, Matrix out) override;
+  void linear(const Weight& w, ConstMatrix x, Matrix out) override;
+  void rope(Matrix x, std::int64_t num_heads, std::int64_t head_dim, bool adjacent,
+            const RopeAngles& angles) override;
+  void write_kv(KvCache& cache, std::int64_t layer, ConstMatrix k, ConstMatrix v,
+                std::span<const std::int32_t> slot_mapping) override;
+  void attention(const KvCache& cache, std::int64_t layer, ConstMatrix q,
+                 const AttentionBatch& batch, float scale, Matrix out) override;
+  void silu_mul(ConstMatrix gate_up, Matrix out) override;
+  void add(Matrix x, ConstMatrix y) override;
+
+ private:
+  /// body(row, thread) for every row, on this thread alone when `rows` x `cols` is little.
+  template <typename Body>
+  void for_each_row(std::int64_t rows, std::int64_t cols, const Body& body) {
+    const FlushDenormals flush;
+    const int threads = rows * cols < kMinForkElements ? 1 : pool_.num_threads();
+    const auto share = [&](int thread) {
+      const std::int64_t end = rows * (thread + 1) / threads;
+      for (std::int64_t i = rows * thread / threads; i < end; ++i)
+        body(i, thread);
+    };
+    if (threads == 1) {
+      share(0);
+    } else {
+      pool_.run(share);
+    }
+  }
+
+  ThreadPool pool_;
+  Arena arena_;
+  ElementwiseKernels elementwise_;
+  LinearOp linear_;
+  AttentionOp attention_;
+  std::vector<ScratchBuffer> keys_;  // [threads]: a token's keys in f16
+};
+
+Result<std::unique_ptr<Weight>> CpuOps::pack(std::span<const WeightSlice> slices) {
+  RETURN_IF_ERROR(check_slices(slices));
+  return PackedWeight::pack(slices, arena_, pool_);
+}
+
+Result<std::unique_ptr<KvCache>> CpuOps::make_kv_cache(const KvShape& shape,
+                                                       std::int64_t num_blocks) {
+  RETURN_IF_ERROR(check_kv_shape(shape, num_blocks));
+  const std::size_t bytes = shape.block_bytes() * static_cast<std::size_t>(num_blocks);
+  std::unique_ptr<Mapping> memory = Mapping::create(bytes);
+  if (memory == nullptr) {
+    return resource_exhausted("no memory for a KV cache of " + std::to_string(bytes) + " bytes");
+  }
+  return std::unique_ptr<KvCache>(
+      std::make_unique<CpuKvCache>(shape, num_blocks, std::move(memory)));
+}
+
+void CpuOps::embed(const Weight& table, std::int64_t first_row,
+                   std::span<const std::int32_t> tokens, Matrix out) {
+  check_embed(table, tokens, out);
+  const auto& weight = static_cast<const PackedWeight&>(table);
+  for_each_row(out.rows, out.cols, [&](std::int64_t i, int /*thread*/) {
+    const std::int64_t row = tokens[static_cast<std::size_t>(i)] - first_row;
+    if (row >= 0 && row < weight.rows()) {
+      weight.unpack_row(row, out.row(i));
+    } else {
+      std::fill(out.row(i), out.row(i) + out.cols, 0.0F);
+    }
+  });
+}
+
+void CpuOps::rms_norm(ConstMatrix x, std::span<const float> weight, float eps, Matrix out) {
+  check_rms_norm(x, weight, out);
+  for_each_row(x.rows, x.cols, [&](std::int64_t i, int /*thread*/) {
+    elementwise_.rms_norm(x.row(i), weight.data(), x.cols, eps, out.row(i));
+  });
+}
+
+void CpuOps::linear(const Weight& w, ConstMatrix x, Matrix out) {
+  check_linear(w, x, out);
+  const FlushDenormals flush;
+  linear_.run(static_cast<const PackedWeight&>(w), x, out);
+}
+
+void CpuOps::rope(Matrix x, std::int64_t num_heads, std::int64_t head_dim, bool adjacent,
+                  const RopeAngles& angles) {
+  check_rope(x, num_heads, head_dim, angles);
+  for_each_row(x.rows, x.cols, [&](std::int64_t i, int /*thread*/) {
+    elementwise_.rope(x.row(i), num_heads, head_dim, adjacent, angles.cos.row(i), angles.sin.row(i),
+                      angles.cos.cols);
+  });
+}
+
+/// Scatters a token's keys to [kv head][head_dim][16 tokens], values to [kv head][16
+/// tokens][head_dim].
+template <typename T>
+void place_token(const T* k, const T* v, const KvShape& shape, std::int64_t offset, T* page) {
+  const std::int64_t size = shape.num_kv_heads * shape.head_dim;
+  for (std::int64_t i = 0; i < size; ++i)
+    page[i * kBlockSize + offset] = k[i];
+  T* values = page + size * kBlockSize;
+  for (std::int64_t h = 0; h < shape.num_kv_heads; ++h) {
+    std::memcpy(values + (h * kBlockSize + offset) * shape.head_dim, v + h * shape.head_dim,
+                static_cast<std::size_t>(shape.head_dim) * sizeof(T));
+  }
+}
+
+void CpuOps::write_kv(KvCache& cache, std::int64_t layer, ConstMatrix k, ConstMatrix v,
+                      std::span<const std::int32_t> slot_mapping) {
+  check_write_kv(cache, layer, k, v, slot_mapping);
+  const auto& store = static_cast<const CpuKvCache&>(cache);
+  const KvShape& shape = store.shape();
+  for_each_row(k.rows, 2 * k.cols, [&](std::int64_t i, int thread) {
+    const std::int32_t slot = slot_mapping[static_cast<std::size_t>(i)];
+    std::byte* page = store.layer(layer) + slot / kBlockSize * store.page_bytes();
+    const std::int64_t offset = slot % kBlockSize;
+    if (shape.type == KvType::kF32) {
+      return place_token(k.row(i), v.row(i), shape, offset, reinterpret_cast<float*>(page));
+    }
+    auto* halves =
+        reinterpret_cast<std::uint16_t*>(keys_[static_cast<std::size_t>(thread)].bytes(4 * k.cols));
+    elementwise_.to_f16(k.row(i), k.cols, halves);
+    elementwise_.to_f16(v.row(i), k.cols, halves + k.cols);
+    place_token<std::uint16_t>(halves, halves + k.cols, shape, offset,
+                               reinterpret_cast<std::uint16_t*>(page));
+  });
+}
+
+void CpuOps::attention(const KvCache& cache, std::int64_t layer, ConstMatrix q,
+                       const AttentionBatch& batch, float scale, Matrix out) {
+  check_attention(cache, layer, q, batch, out);
+  const FlushDenormals flush;
+  attention_.run(static_cast<const CpuKvCache&>(cache), layer, q, batch, scale, out);
+}
+
+void CpuOps::silu_mul(ConstMatrix gate_up, Matrix out) {
+  check_silu_mul(gate_up, out);
+  for_each_row(out.rows, out.cols, [&](std::int64_t i, int /*thread*/) {
+    elementwise_.silu_mul(gate_up.row(i), gate_up.row(i) + out.cols, out.cols, out.row(i));
+  });
+}
+
+void CpuOps::add(Matrix x, ConstMatrix y) {
+  check_add(x, y);
+  for_each_row(x.rows, x.cols, [&](std::int64_t i, int /*thread*/) {
+    elementwise_.add(x.row(i), y.row(i), x.cols);
+  });
+}
+
+}  // namespace
+
+std::unique_ptr<Ops> make_cpu_ops(const CpuOptions& options, CpuTarget target) {
+  return std::make_unique<CpuOps>(options, target);
+}
+
+std::unique_ptr<Ops> make_cpu_ops(const CpuOptions& options) {
+  return make_cpu_ops(options, chosen_target());
+}
+
+}  // namespace brigade::kernels

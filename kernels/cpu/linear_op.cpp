@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/cpu/linear_op.h"
+
+#include <algorithm>
+
+#include "kernels/weight_format.h"
+
+namespace brigade::kernels {
+namespace {
+
+/// Prepared activations of this size stay in L2 while panels pass by.
+constexpr std::int64_t kMaxPreparedBytes = 512 * 1024;
+constexpr std::int64_t kMinBlockRows = 48;
+/// Up to so many elements (about a microsecond of rounding) each thread prepares for itself:
+/// cheaper than a join.
+constexpr std::int64_t kMaxApartElements = 4096;
+/// Weights times rows below which a fork does not pay.
+constexpr std::int64_t kMinForkProducts = 64 * 1024;
+
+std::int64_t bytes_per_row(bool int8, bool split, std::int64_t cols) {
+  return int8 ? cols * (split ? 2 : 1) : cols * 4;
+}
+
+/// Thread's run of a segment's panels, when all segments of the weight are cut by bytes.
+Range panels_of(const std::vector<Segment>& segments, std::size_t at, int thread, int num_threads) {
+  std::int64_t total = 0;
+  std::int64_t before = 0;
+  for (std::size_t s = 0; s < segments.size(); ++s) {
+    if (s == at) before = total;
+    total += segments[s].bytes();
+  }
+  const Segment& segment = segments[at];
+  const auto panel = [&](std::int64_t byte) {
+    return std::clamp<std::int64_t>((byte - before) / segment.panel_bytes, 0, segment.num_panels());
+  };
+  return {panel(total * thread / num_threads), panel(total * (thread + 1) / num_threads)};
+}
+
+}  // namespace
+
+LinearOp::LinearOp(const LinearKernels& kernels, ActivationMode activations, ThreadPool& pool)
+    : kernels_(kernels),
+      activations_(activations),
+      pool_(pool),
+      own_(static_cast<std::size_t>(pool.num_threads())),
+      panel_(static_cast<std::size_t>(pool.num_threads())) {}
+
+void LinearOp::run(const PackedWeight& weight, ConstMatrix x, Matrix out) {
+  const std::int64_t step = max_rows(weight);
+  for (std::int64_t begin = 0; begin < x.rows; begin += step) {
+    const std::int64_t rows = std::min(step, x.rows - begin);
+    run_block(weight, {x.row(begin), rows, x.cols, x.stride},
+              {out.row(begin), rows, out.cols, out.stride});
+  }
+}
+
+LinearOp::Preparation LinearOp::preparation(WeightForm form) const {
+  if (!is_quantized(form) || activations_ == ActivationMode::kFloat) {
+    return {.tile_rows = kernels_.float_tile_rows};
+  }
+  const auto index = static_cast<std::size_t>(form);
+  return {.int8 = true,
+          .split = kernels_.int8_split[index],
+          .zero_point = zero_point(form),
+          .tile_rows = kernels_.int8_tile_rows[index]};
+}
+
+std::int64_t LinearOp::max_rows(const PackedWeight& weight) const {
+  std::int64_t bytes = 1;
+  for (const Segment& segment : weight.segments()) {
+    const Preparation how = preparation(segment.form);
+    bytes = std::max(bytes, bytes_per_row(how.int8, how.split, segment.cols));
+  }
+  return std::max(kMinBlockRows, kMaxPreparedBytes / bytes);
+}
+
+LinearOp::Prepared LinearOp::lay_out(const Preparation& how, const ConstMatrix& x,
+                                     ScratchBuffer& buffer) {
+  const Tiling tiling{.rows = x.rows, .max_rows = how.tile_rows};
+  if (!how.int8) {
+    return {.floats = {.tiling = tiling, .cols = x.cols, .data = buffer.floats(x.rows * x.cols)}};
+  }
+  const std::int64_t elements = x.rows * x.cols;
+  const std::int64_t values = elements / kGroupSize;
+  std::byte* at = buffer.bytes(elements * (how.split ? 2 : 1) + values * 12);
+  Int8Tiles tiles{.tiling = tiling, .cols = x.cols};
+  tiles.q = reinterpret_cast<std::int8_t*>(at);
+  if (how.split) tiles.q_low = reinterpret_cast<std::int8_t*>(at += elements);
+  tiles.scale = reinterpret_cast<float*>(at + elements);
+  tiles.scaled_sum = tiles.scale + values;
+  tiles.offset = reinterpret_cast<std::int32_t*>(tiles.scaled_sum + values);
+  return {.int8 = tiles};
+}
+
+void LinearOp::prepare(const Preparation& how, const ConstMatrix& x, const Prepared& to, int thread,
+                       int num_threads) const {
+  if (how.int8) {
+    const Range rows{x.rows * thread / num_threads, x.rows * (thread + 1) / num_threads};
+    kernels_.quantize(x.data, x.stride, rows, how.zero_point, to.int8);
+  } else {
+    const std::int64_t tiles = to.floats.tiling.count();
+    kernels_.pack_float(x.data, x.stride,
+                        {tiles * thread / num_threads, tiles * (thread + 1) / num_threads},
+                        to.floats);
+  }
+}
+
+void LinearOp::multiply(const PackedWeight& weight, std::size_t segment, const Prepared& x,
+                        Matrix out, int thread, int num_threads) {
+  const Segment& panels = weight.segments()[segment];
+  const Range share = panels_of(weight.segments(), segment, thread, num_threads);
+  if (share.size() <= 0) return;
+  float* to = out.data + panels.first_row;
+  if (preparation(panels.form).int8) {
+    kernels_.int8(panels, share, x.int8, to, out.stride);
+    return;
+  }
+  float* scratch = nullptr;
+  if (is_quantized(panels.form)) {
+    scratch = panel_[static_cast<std::size_t>(thread)].floats(16 * panels.cols);
+  }
+  kernels_.float_(panels, share, x.floats, scratch, to, out.stride);
+}
+
+void LinearOp::run_block(const PackedWeight& weight, const ConstMatrix& x, const Matrix& out) {
+  const int threads = pool_.num_threads();
+  if (x.rows * x.cols * weight.rows() < kMinForkProducts) {
+    return run_apart(weight, x, out, /*thread=*/0, /*num_threads=*/1);
+  }
+  if (threads == 1 || x.rows * x.cols <= kMaxApartElements) {
+    return pool_.run([&](int thread) { run_apart(weight, x, out, thread, threads); });
+  }
+  Preparation last;
+  Prepared prepared;
+  for (std::size_t s = 0; s < weight.segments().size(); ++s) {
+    const Preparation how = preparation(weight.segments()[s].form);
+    if (s == 0 || !(how == last)) {
+      last = how;
+      prepared = lay_out(how, x, shared_);
+      pool_.run([&](int thread) { prepare(how, x, prepared, thread, threads); });
+    }
+    pool_.run([&](int thread) { multiply(weight, s, prepared, out, thread, threads); });
+  }
+}
+
+void LinearOp::run_apart(const PackedWeight& weight, const ConstMatrix& x, const Matrix& out,
+                         int thread, int num_threads) {
+  Preparation last;
+  Prepared prepared;
+  for (std::size_t s = 0; s < weight.segments().size(); ++s) {
+    const Preparation how = preparation(weight.segments()[s].form);
+    if (s == 0 || !(how == last)) {
+      last = how;
+      prepared = lay_out(how, x, own_[static_cast<std::size_t>(thread)]);
+      prepare(how, x, prepared, /*thread=*/0, /*num_threads=*/1);
+    }
+    multiply(weight, s, prepared, out, thread, num_threads);
+  }
+}
+
+}  // namespace brigade::kernels

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <vector>
+
+#include "kernels/cpu/linear.h"
+#include "kernels/cpu/packed_weight.h"
+#include "kernels/cpu/scratch.h"
+#include "kernels/cpu/thread_pool.h"
+#include "kernels/op.h"
+
+namespace brigade::kernels {
+
+/// Ops::linear over a thread pool: prepares the activations (rounded or only packed into tiles),
+/// then gives each thread an equal share of the weight's bytes, a contiguous run of panels.
+class LinearOp final {
+ public:
+  LinearOp(const LinearKernels& kernels, ActivationMode activations, ThreadPool& pool);
+
+  void run(const PackedWeight& weight, ConstMatrix x, Matrix out);
+
+ private:
+  /// How a segment wants its activations.
+  struct Preparation {
+    bool int8 = false;
+    bool split = false;
+    std::int32_t zero_point = 0;
+    std::int64_t tile_rows = 1;
+    friend bool operator==(const Preparation&, const Preparation&) = default;
+  };
+  struct Prepared {
+    Int8Tiles int8;
+    FloatTiles floats;
+  };
+
+  [[nodiscard]] Preparation preparation(WeightForm form) const;
+  /// Lays the tiles out in `buffer`.
+  [[nodiscard]] static Prepared lay_out(const Preparation& how, const ConstMatrix& x,
+                                        ScratchBuffer& buffer);
+  /// Fills a thread's share of the tiles.
+  void prepare(const Preparation& how, const ConstMatrix& x, const Prepared& to, int thread,
+               int num_threads) const;
+  void multiply(const PackedWeight& weight, std::size_t segment, const Prepared& x, Matrix out,
+                int thread, int num_threads);
+  [[nodiscard]] std::int64_t max_rows(const PackedWeight& weight) const;
+
+  void run_block(const PackedWeight& weight, const ConstMatrix& x, const Matrix& out);
+  void run_apart(const PackedWeight& weight, const ConstMatrix& x, const Matrix& out, int thread,
+                 int num_threads);
+
+  LinearKernels kernels_;
+  ActivationMode activations_;
+  ThreadPool& pool_;
+  ScratchBuffer shared_;              // activations that all threads read
+  std::vector<ScratchBuffer> own_;    // [threads]: activations each thread prepares for itself
+  std::vector<ScratchBuffer> panel_;  // [threads]: a quantised panel expanded to floats
+};
+
+}  // namespace brigade::kernels

@@ -1,0 +1,262 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/reference/reference_ops.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "common/base/check.h"
+#include "kernels/checks.h"
+#include "kernels/float16.h"
+#include "kernels/weight_format.h"
+
+namespace brigade::kernels {
+namespace {
+
+/// Rounds a row to int8 in groups of 32 (amax / 127, nearest, ties to even) and gives back what is
+/// left of it.
+std::vector<double> rounded_to_int8(const float* x, std::int64_t cols) {
+  std::vector<double> out(static_cast<std::size_t>(cols));
+  for (std::int64_t begin = 0; begin < cols; begin += kGroupSize) {
+    float amax = 0;
+    for (std::int64_t k = begin; k < begin + kGroupSize; ++k)
+      amax = std::max(amax, std::abs(x[k]));
+    // Below this 127 / amax would overflow; such a group counts as zeros.
+    const float inverse = amax < 1e-30F ? 0.0F : 127.0F / amax;
+    for (std::int64_t k = begin; k < begin + kGroupSize; ++k) {
+      out[static_cast<std::size_t>(k)] =
+          static_cast<double>(amax / 127.0F) * std::nearbyint(x[k] * inverse);
+    }
+  }
+  return out;
+}
+
+double dot(const double* w, const double* x, std::int64_t size) {
+  double sum = 0;
+  for (std::int64_t i = 0; i < size; ++i)
+    sum += w[i] * x[i];
+  return sum;
+}
+
+/// One head of one row: softmax over its whole context at once.
+struct HeadAttention {
+  const ReferenceKvCache& cache;
+  std::int64_t layer;
+  std::span<const std::int32_t> blocks;
+
+  [[nodiscard]] std::size_t at(std::int64_t token, std::int64_t kv_head) const {
+    const std::int64_t block = blocks[static_cast<std::size_t>(token / kBlockSize)];
+    return cache.index(layer, block * kBlockSize + token % kBlockSize) +
+           static_cast<std::size_t>(kv_head * cache.shape().head_dim);
+  }
+
+  void run(const float* q, std::int64_t context, std::int64_t kv_head, float scale,
+           float* out) const {
+    const std::int64_t head_dim = cache.shape().head_dim;
+    std::vector<double> scores(static_cast<std::size_t>(context));
+    double maximum = -std::numeric_limits<double>::infinity();
+    for (std::int64_t t = 0; t < context; ++t) {
+      const float* key = cache.k.data() + at(t, kv_head);
+      double score = 0;
+      for (std::int64_t d = 0; d < head_dim; ++d)
+        score += static_cast<double>(q[d]) * key[d];
+      scores[static_cast<std::size_t>(t)] = score * scale;
+      maximum = std::max(maximum, score * scale);
+    }
+    double sum = 0;
+    std::vector<double> mean(static_cast<std::size_t>(head_dim));
+    for (std::int64_t t = 0; t < context; ++t) {
+      const double weight = std::exp(scores[static_cast<std::size_t>(t)] - maximum);
+      const float* value = cache.v.data() + at(t, kv_head);
+      sum += weight;
+      for (std::int64_t d = 0; d < head_dim; ++d)
+        mean[static_cast<std::size_t>(d)] += weight * value[d];
+    }
+    for (std::int64_t d = 0; d < head_dim; ++d) {
+      out[d] = static_cast<float>(mean[static_cast<std::size_t>(d)] / sum);
+    }
+  }
+};
+
+class ReferenceOps final : public Ops {
+ public:
+  explicit ReferenceOps(ActivationMode activations) : activations_(activations) {}
+
+  Result<std::unique_ptr<Weight>> pack(std::span<const WeightSlice> slices) override;
+  Result<std::unique_ptr<KvCache>> make_kv_cache(const KvShape& shape,
+                                                 std::int64_t num_blocks) override;
+  void embed(const Weight& table, std::int64_t first_row, std::span<const std::int32_t> tokens,
+             Matrix out) override;
+  void rms_norm(ConstMatrix x, std::span<const float> weight, float eps, Matrix out) override;
+  void linear(const Weight& w, ConstMatrix x, Matrix out) override;
+  void rope(Matrix x, std::int64_t num_heads, std::int64_t head_dim, bool adjacent,
+            const RopeAngles& angles) override;
+  void write_kv(KvCache& cache, std::int64_t layer, ConstMatrix k, ConstMatrix v,
+                std::span<const std::int32_t> slot_mapping) override;
+  void attention(const KvCache& cache, std::int64_t layer, ConstMatrix q,
+                 const AttentionBatch& batch, float scale, Matrix out) override;
+  void silu_mul(ConstMatrix gate_up, Matrix out) override;
+  void add(Matrix x, ConstMatrix y) override;
+
+ private:
+  ActivationMode activations_;
+};
+
+Result<std::unique_ptr<Weight>> ReferenceOps::pack(std::span<const WeightSlice> slices) {
+  RETURN_IF_ERROR(check_slices(slices));
+  const std::int64_t cols = slices[0].cols.size();
+  std::int64_t rows = 0;
+  for (const WeightSlice& slice : slices)
+    rows += slice.rows.size();
+  auto weight = std::make_unique<ReferenceWeight>(rows, cols);
+  std::int64_t at = 0;
+  for (const WeightSlice& slice : slices) {
+    const StoredFormat& format = *find_format(slice.tensor->type);
+    for (std::int64_t row = slice.rows.begin; row < slice.rows.end; ++row, ++at) {
+      decode_row(format, slice_row(format, slice, row), cols, weight->values.data() + at * cols);
+      weight->quantized[static_cast<std::size_t>(at)] = is_quantized(format.form);
+    }
+  }
+  return std::unique_ptr<Weight>(std::move(weight));
+}
+
+Result<std::unique_ptr<KvCache>> ReferenceOps::make_kv_cache(const KvShape& shape,
+                                                             std::int64_t num_blocks) {
+  RETURN_IF_ERROR(check_kv_shape(shape, num_blocks));
+  return std::unique_ptr<KvCache>(std::make_unique<ReferenceKvCache>(shape, num_blocks));
+}
+
+void ReferenceOps::embed(const Weight& table, std::int64_t first_row,
+                         std::span<const std::int32_t> tokens, Matrix out) {
+  check_embed(table, tokens, out);
+  const auto& weight = static_cast<const ReferenceWeight&>(table);
+  for (std::int64_t i = 0; i < out.rows; ++i) {
+    const std::int64_t row = tokens[static_cast<std::size_t>(i)] - first_row;
+    const bool held = row >= 0 && row < weight.rows();
+    for (std::int64_t k = 0; k < out.cols; ++k) {
+      out.row(i)[k] = held ? static_cast<float>(weight.row(row)[k]) : 0.0F;
+    }
+  }
+}
+
+void ReferenceOps::rms_norm(ConstMatrix x, std::span<const float> weight, float eps, Matrix out) {
+  check_rms_norm(x, weight, out);
+  for (std::int64_t i = 0; i < x.rows; ++i) {
+    double sum = 0;
+    for (std::int64_t k = 0; k < x.cols; ++k)
+      sum += static_cast<double>(x.row(i)[k]) * x.row(i)[k];
+    const double scale = 1 / std::sqrt(sum / static_cast<double>(x.cols) + eps);
+    for (std::int64_t k = 0; k < x.cols; ++k) {
+      out.row(i)[k] = static_cast<float>(x.row(i)[k] * scale * weight[static_cast<std::size_t>(k)]);
+    }
+  }
+}
+
+void ReferenceOps::linear(const Weight& w, ConstMatrix x, Matrix out) {
+  check_linear(w, x, out);
+  const auto& weight = static_cast<const ReferenceWeight&>(w);
+  const bool round = activations_ == ActivationMode::kInt8 && x.cols % kGroupSize == 0;
+  for (std::int64_t i = 0; i < x.rows; ++i) {
+    const std::vector<double> exact(x.row(i), x.row(i) + x.cols);
+    const std::vector<double> rounded = round ? rounded_to_int8(x.row(i), x.cols) : exact;
+    for (std::int64_t n = 0; n < out.cols; ++n) {
+      const bool quantized = weight.quantized[static_cast<std::size_t>(n)];
+      out.row(i)[n] =
+          static_cast<float>(dot(weight.row(n), quantized ? rounded.data() : exact.data(), x.cols));
+    }
+  }
+}
+
+void ReferenceOps::rope(Matrix x, std::int64_t num_heads, std::int64_t head_dim, bool adjacent,
+                        const RopeAngles& angles) {
+  check_rope(x, num_heads, head_dim, angles);
+  const std::int64_t half = angles.cos.cols;
+  for (std::int64_t i = 0; i < x.rows; ++i) {
+    for (std::int64_t h = 0; h < num_heads; ++h) {
+      float* head = x.row(i) + h * head_dim;
+      for (std::int64_t j = 0; j < half; ++j) {
+        float& a = adjacent ? head[2 * j] : head[j];
+        float& b = adjacent ? head[2 * j + 1] : head[j + half];
+        const double cos = angles.cos.row(i)[j];
+        const double sin = angles.sin.row(i)[j];
+        const double rotated = a * cos - b * sin;
+        b = static_cast<float>(b * cos + a * sin);
+        a = static_cast<float>(rotated);
+      }
+    }
+  }
+}
+
+void ReferenceOps::write_kv(KvCache& cache, std::int64_t layer, ConstMatrix k, ConstMatrix v,
+                            std::span<const std::int32_t> slot_mapping) {
+  check_write_kv(cache, layer, k, v, slot_mapping);
+  auto& store = static_cast<ReferenceKvCache&>(cache);
+  const bool half = cache.shape().type == KvType::kF16;
+  const auto stored = [half](float x) { return half ? f32_from_f16(f16_from_f32(x)) : x; };
+  for (std::int64_t i = 0; i < k.rows; ++i) {
+    const std::size_t at = store.index(layer, slot_mapping[static_cast<std::size_t>(i)]);
+    for (std::int64_t d = 0; d < k.cols; ++d) {
+      store.k[at + static_cast<std::size_t>(d)] = stored(k.row(i)[d]);
+      store.v[at + static_cast<std::size_t>(d)] = stored(v.row(i)[d]);
+    }
+  }
+}
+
+void ReferenceOps::attention(const KvCache& cache, std::int64_t layer, ConstMatrix q,
+                             const AttentionBatch& batch, float scale, Matrix out) {
+  check_attention(cache, layer, q, batch, out);
+  const auto& store = static_cast<const ReferenceKvCache&>(cache);
+  const std::int64_t head_dim = cache.shape().head_dim;
+  const std::int64_t num_heads = q.cols / head_dim;
+  const std::int64_t group = num_heads / cache.shape().num_kv_heads;
+  for (std::size_t s = 0; s < batch.context_lens.size(); ++s) {
+    const auto first_block = static_cast<std::size_t>(batch.cu_blocks[s]);
+    const HeadAttention head{store, layer, batch.block_tables.subspan(first_block)};
+    const std::int64_t end = batch.cu_seqlens_q[s + 1];
+    for (std::int64_t row = batch.cu_seqlens_q[s]; row < end; ++row) {
+      const std::int64_t context = batch.context_lens[s] - (end - 1 - row);
+      for (std::int64_t h = 0; h < num_heads; ++h) {
+        head.run(q.row(row) + h * head_dim, context, h / group, scale, out.row(row) + h * head_dim);
+      }
+    }
+  }
+}
+
+void ReferenceOps::silu_mul(ConstMatrix gate_up, Matrix out) {
+  check_silu_mul(gate_up, out);
+  for (std::int64_t i = 0; i < out.rows; ++i) {
+    for (std::int64_t k = 0; k < out.cols; ++k) {
+      const double gate = gate_up.row(i)[k];
+      out.row(i)[k] =
+          static_cast<float>(gate / (1 + std::exp(-gate)) * gate_up.row(i)[out.cols + k]);
+    }
+  }
+}
+
+void ReferenceOps::add(Matrix x, ConstMatrix y) {
+  check_add(x, y);
+  for (std::int64_t i = 0; i < x.rows; ++i) {
+    for (std::int64_t k = 0; k < x.cols; ++k)
+      x.row(i)[k] += y.row(i)[k];
+  }
+}
+
+}  // namespace
+
+ReferenceKvCache::ReferenceKvCache(const KvShape& shape, std::int64_t num_blocks)
+    : shape_(shape), num_blocks_(num_blocks) {
+  const std::size_t size = index(shape.num_layers, 0);
+  k.resize(size);
+  v.resize(size);
+}
+
+std::size_t ReferenceKvCache::index(std::int64_t layer, std::int64_t slot) const {
+  return static_cast<std::size_t>((layer * num_blocks_ * kBlockSize + slot) * shape_.num_kv_heads *
+                                  shape_.head_dim);
+}
+
+std::unique_ptr<Ops> make_reference_ops(ActivationMode activations) {
+  return std::make_unique<ReferenceOps>(activations);
+}
+
+}  // namespace brigade::kernels
