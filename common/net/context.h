@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "common/base/status.h"
+#include "common/net/keys.h"
+
+namespace brigade::net {
+
+class Authenticator;
+
+/// One process's ZeroMQ: its I/O thread and, for servers with keys, the thread that decides which
+/// keys may enter. Sockets must be gone before their context.
+class Context final {
+ public:
+  Context();
+  ~Context();
+  Context(const Context&) = delete;
+  Context& operator=(const Context&) = delete;
+
+  /// Must precede the first bind with keys: CURVE without it would let any key in, so Socket
+  /// refuses.
+  [[nodiscard]] Status allow_peers(std::vector<AllowedPeer> peers);
+  [[nodiscard]] bool authenticates() const { return authenticator_ != nullptr; }
+
+ private:
+  friend struct ContextAccess;
+  void* handle_;
+  std::unique_ptr<Authenticator> authenticator_;
+};
+
+}  // namespace brigade::net
