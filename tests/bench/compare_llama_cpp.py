@@ -46,7 +46,8 @@ import llama_cpp as lc
 
 path, context = sys.argv[1], int(sys.argv[2])
 lc.llama_backend_init()
-lc.llama_log_set(lc.llama_log_callback(lambda *a: None), None)
+quiet = lc.llama_log_callback(lambda *a: None)  # kept: the library calls it later
+lc.llama_log_set(quiet, None)
 model = lc.llama_model_load_from_file(path.encode(), lc.llama_model_default_params())
 params = lc.llama_context_default_params()
 params.n_ctx, params.n_batch, params.n_ubatch = context, 512, 512
