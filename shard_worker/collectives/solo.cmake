@@ -1,0 +1,1 @@
+brigade_library(solo_collective SOURCES solo.cpp DEPS base)

@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+
+#include "common/base/status.h"
+#include "common/base/time.h"
+#include "common/model/spec.h"
+#include "kernels/op.h"
+#include "shard_worker/collectives/collective.h"
+#include "shard_worker/core/step_inputs.h"
+#include "shard_worker/model/rope_table.h"
+#include "shard_worker/weights/shard_weights.h"
+
+namespace brigade::worker {
+
+/// Floats at a multiple of 64 bytes, not initialised.
+class AlignedFloats final {
+ public:
+  explicit AlignedFloats(std::int64_t size);
+  [[nodiscard]] float* data() const { return data_.get(); }
+
+ private:
+  struct Free {
+    void operator()(float* p) const;
+  };
+  std::unique_ptr<float[], Free> data_;
+};
+
+/// The decoder of one rank, written once against the op set: what differs between devices is Ops,
+/// between families ModelSpec. Activations are whole on every rank of a stage; each layer sums
+/// twice over the ranks.
+///
+/// Scratch is taken once for max_step_tokens; a step allocates nothing.
+class Decoder final {
+ public:
+  /// spec, weights and ops must outlive the decoder.
+  Decoder(const model::ModelSpec& spec, const Shard& shard, std::int64_t tp_size,
+          const ShardWeights& weights, kernels::Ops& ops, std::int64_t max_step_tokens);
+
+  /// Runs the stage's layers. hidden: [num_tokens, hidden_size] in place; the first stage writes
+  /// the embedding first.
+  Status forward(const StepInputs& inputs, kernels::KvCache& cache, Collective& group,
+                 TimePoint deadline, std::span<float> hidden);
+
+  /// Gets score_rows[index] and its logits [vocab_size], which it may overwrite.
+  using LogitsSink = std::function<Status(std::size_t index, std::span<float> logits)>;
+
+  /// Last stage: the logits of inputs.score_rows, a few rows at a time, to the sink of rank 0.
+  Status logits(const StepInputs& inputs, Collective& group, TimePoint deadline,
+                std::span<const float> hidden, const LogitsSink& sink);
+
+  /// What a decoder of these sizes takes beside weights and KV.
+  [[nodiscard]] static std::uint64_t scratch_bytes(const model::ModelSpec& spec, const Shard& shard,
+                                                   std::int64_t max_step_tokens);
+
+ private:
+  /// Leaves this rank's part of the attention output in partial_.
+  void attention(const LayerWeights& weights, std::int64_t layer, const StepInputs& inputs,
+                 const kernels::RopeAngles& angles, kernels::KvCache& cache,
+                 const kernels::Matrix& x);
+  /// Leaves this rank's part of the FFN output in partial_.
+  void ffn(const LayerWeights& weights, const kernels::Matrix& x);
+  /// x += the sum of partial_ over the ranks.
+  Status add_partial(Collective& group, TimePoint deadline, const kernels::Matrix& x);
+  /// Brings the ranks' parts of a few rows of logits together on rank 0 and hands them to the sink.
+  Status collect(Collective& group, TimePoint deadline, const kernels::Matrix& part,
+                 std::size_t first_index, const LogitsSink& sink);
+  [[nodiscard]] kernels::Matrix view(const AlignedFloats& buffer, std::int64_t rows,
+                                     std::int64_t cols) const {
+    return {buffer.data(), rows, cols, cols};
+  }
+
+  const model::ModelSpec& spec_;
+  const Shard shard_;
+  const ShardWeights& weights_;
+  kernels::Ops& ops_;
+  const std::int64_t max_step_tokens_;
+  const std::int64_t q_size_;   ///< of this rank: heads * head_dim
+  const std::int64_t kv_size_;  ///< of this rank: kv_heads * head_dim
+  const Partition vocab_;       ///< by rank
+  RopeTable rope_;
+  AlignedFloats normed_;   ///< [max_step_tokens, hidden_size]
+  AlignedFloats qkv_;      ///< [max_step_tokens, q + kv + kv]
+  AlignedFloats mixed_;    ///< [max_step_tokens, q]: what attention gives
+  AlignedFloats partial_;  ///< [max_step_tokens, hidden_size]: this rank's part of a sum
+  AlignedFloats gate_up_;  ///< [max_step_tokens, 2 * ffn]
+  AlignedFloats act_;      ///< [max_step_tokens, ffn]
+  AlignedFloats rows_;     ///< [kLogitRows, hidden_size]
+  AlignedFloats part_;     ///< [kLogitRows, vocab of this rank]
+  AlignedFloats parts_;    ///< rank 0 of several: the ranks' parts one after another
+  AlignedFloats whole_;    ///< rank 0 of several: [vocab_size]
+};
+
+}  // namespace brigade::worker
