@@ -1,0 +1,236 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "shard_worker/model/decoder_engine.h"
+
+#include <doctest/doctest.h>
+
+#include <cmath>
+#include <map>
+
+#include "common/base/random.h"
+#include "shard_worker/collectives/solo.h"
+#include "tests/support/engine_grid.h"
+#include "tests/support/tiny_model.h"
+
+namespace brigade::worker {
+namespace {
+
+using test::EngineGrid;
+using test::GridOptions;
+using test::Piece;
+using test::TempFile;
+using test::TinyModel;
+
+using Rows = std::map<std::uint32_t, std::vector<float>>;  ///< position -> logits
+
+std::vector<std::int32_t> some_tokens(std::size_t count, std::uint64_t seed) {
+  std::vector<std::int32_t> tokens;
+  for (std::size_t i = 0; i < count; ++i) {
+    tokens.push_back(static_cast<std::int32_t>(200 * random_uniform(seed, i)));
+  }
+  return tokens;
+}
+
+/// The logits at every position of `tokens`, fed in pieces of `chunk`, `mates` other sequences
+/// going along.
+Rows logits_of(EngineGrid& grid, const std::vector<std::int32_t>& tokens, std::size_t chunk,
+               std::uint32_t mates = 0) {
+  Rows rows;
+  grid.observe_logits([&](const ScoreRow& row, std::span<const float> logits) {
+    if (row.seq == 0) rows[row.position] = {logits.begin(), logits.end()};
+  });
+  for (std::size_t at = 0; at < tokens.size(); at += chunk) {
+    const std::size_t count = std::min(chunk, tokens.size() - at);
+    const bool last = at + count == tokens.size();
+    std::vector<Piece> pieces;
+    for (std::uint32_t mate = 1; mate <= mates; ++mate) {
+      pieces.push_back({.seq = mate, .tokens = some_tokens(1 + mate % 3, mate + at)});
+    }
+    Piece own{.seq = 0, .flags = wire::kScorePrompt};
+    own.tokens.assign(tokens.begin() + static_cast<std::ptrdiff_t>(at),
+                      tokens.begin() + static_cast<std::ptrdiff_t>(at + count));
+    own.next_token = last ? 0 : tokens[at + count];
+    pieces.insert(pieces.begin() + mates / 2, own);
+    grid.step(pieces);
+  }
+  for (std::uint32_t seq = 0; seq <= mates; ++seq)
+    grid.release(seq);
+  return rows;
+}
+
+float largest_difference(const Rows& a, const Rows& b) {
+  REQUIRE(a.size() == b.size());
+  float largest = 0;
+  for (const auto& [position, logits] : a) {
+    const std::vector<float>& other = b.at(position);
+    for (std::size_t i = 0; i < logits.size(); ++i) {
+      REQUIRE(std::isfinite(logits[i]));
+      largest = std::max(largest, std::abs(logits[i] - other[i]));
+    }
+  }
+  return largest;
+}
+
+wire::Assign assign_for(const std::string& path) {
+  wire::Assign assign{.epoch = 1, .model_path = path};
+  assign.stages = {{.layers = {0, 4}, .tp_size = 1}};
+  return assign;
+}
+
+std::unique_ptr<DecoderEngine> reference_engine() {
+  return std::make_unique<DecoderEngine>(
+      [](kernels::ActivationMode mode) { return kernels::make_reference_ops(mode); });
+}
+
+}  // namespace
+
+TEST_CASE(
+    "with the reference ops every grid gives the logits of one rank, and stages change no bit") {
+  const TempFile file(tiny_model_builder(TinyModel{.tied = false}).build());
+  const auto grid = [&](std::uint32_t tp, std::uint32_t pp) {
+    return EngineGrid({.model_path = file.path(),
+                       .tp_size = tp,
+                       .pp_size = pp,
+                       .activations = wire::ActivationMode::kFloat,
+                       .kv_type = wire::KvType::kF32,
+                       .reference_ops = true});
+  };
+  const auto tokens = some_tokens(37, 5);
+  EngineGrid single = grid(1, 1);
+  const Rows truth = logits_of(single, tokens, tokens.size());
+  CHECK(truth.size() == tokens.size());
+  for (std::uint32_t tp : {1U, 2U, 3U}) {
+    EngineGrid whole = grid(tp, 1);
+    const Rows expected = logits_of(whole, tokens, tokens.size());
+    CHECK(largest_difference(expected, truth) < 1e-4F);
+    for (std::uint32_t pp : {2U, 4U}) {
+      EngineGrid staged = grid(tp, pp);
+      CHECK(logits_of(staged, tokens, 7) == expected);
+      CHECK(logits_of(staged, tokens, 16, 5) == expected);
+    }
+  }
+}
+
+TEST_CASE("greedy decoding goes on from what it sampled") {
+  const TempFile file(tiny_model_builder(TinyModel{}).build());
+  EngineGrid grid({.model_path = file.path(), .tp_size = 2, .pp_size = 2, .reference_ops = true});
+  std::vector<std::int32_t> fed = some_tokens(20, 1);
+  auto scored = grid.step({{.seq = 3, .tokens = fed, .flags = wire::kSampleToken}});
+  for (int i = 0; i < 5; ++i) {
+    REQUIRE(scored.size() == 1);
+    CHECK(scored[0].sampled);
+    CHECK(scored[0].seq == 3);
+    CHECK(scored[0].position == fed.size());
+    fed.push_back(scored[0].token);
+    scored = grid.step({{.seq = 3, .tokens = {fed.back()}, .flags = wire::kSampleToken}});
+  }
+  grid.release(3);
+  // The same tokens as one prompt: the next one is the same.
+  const auto again = grid.step({{.seq = 4, .tokens = fed, .flags = wire::kSampleToken}});
+  CHECK(again[0].token == scored[0].token);
+}
+
+TEST_CASE("weights are kept for the same shard and read anew for another") {
+  const TempFile file(tiny_model_builder(TinyModel{}).build());
+  const auto engine = reference_engine();
+  int calls = 0;
+  const auto count = [&](float) { ++calls; };
+  wire::Assign assign = assign_for(file.path());
+  REQUIRE(engine->load(assign, count).ok());
+  const int first = calls;
+  CHECK(first > 4);
+  REQUIRE(engine->load(assign, count).ok());
+  CHECK(calls == first + 1);  // only the final 1.0
+  assign.max_step_tokens = 32;
+  assign.kv_type = wire::KvType::kF32;
+  REQUIRE(engine->load(assign, count).ok());
+  CHECK(calls == first + 2);
+  assign.activations = wire::ActivationMode::kFloat;
+  REQUIRE(engine->load(assign, count).ok());
+  CHECK(calls > 2 * first);
+  const std::uint64_t all = engine->weight_bytes();
+  assign.stages = {{.layers = {0, 2}, .tp_size = 1}, {.layers = {2, 4}, .tp_size = 1}};
+  REQUIRE(engine->load(assign, count).ok());
+  CHECK(engine->weight_bytes() < all);
+}
+
+TEST_CASE("the memory bound leaves room for weights, scratch and whole blocks") {
+  const TempFile file(tiny_model_builder(TinyModel{}).build());
+  const auto engine = reference_engine();
+  CHECK(engine->max_kv_blocks(1 << 30) == 0);
+  REQUIRE(engine->load(assign_for(file.path()), [](float) {}).ok());
+  CHECK(engine->max_kv_blocks(engine->weight_bytes()) == 0);
+  // 4 layers, 3 heads of 16, 16 tokens, keys and values of 2 bytes
+  constexpr std::uint64_t kBlockBytes = 4 * 3 * 16 * 16 * 2 * 2;
+  const std::uint64_t blocks = engine->max_kv_blocks(1 << 30);
+  CHECK(engine->max_kv_blocks((1 << 30) + kBlockBytes) == blocks + 1);
+}
+
+TEST_CASE("an assignment that cannot be is refused with what is wrong") {
+  const TempFile file(tiny_model_builder(TinyModel{}).build());
+  const auto engine = reference_engine();
+  const auto refused = [&](const wire::Assign& assign, std::string_view part) {
+    const Status status = engine->load(assign, [](float) {});
+    CHECK_FALSE(status.ok());
+    CHECK_MESSAGE(status.message().find(part) != std::string::npos, status.message());
+  };
+  const wire::Assign good = assign_for(file.path());
+  wire::Assign bad = good;
+  bad.model_path = "/nonexistent.gguf";
+  refused(bad, "/nonexistent.gguf");
+  bad = good;
+  bad.model_digest = std::string(64, '0');
+  refused(bad, "another file");
+  bad = good;
+  bad.pp_stage = 1;
+  refused(bad, "stage 1 of 1");
+  bad = good;
+  bad.tp_rank = 1;
+  refused(bad, "rank 1 of 1");
+  bad = good;
+  bad.stages[0].tp_size = 4;
+  refused(bad, "tp 4 does not fit");
+  bad = good;
+  bad.stages[0].layers = {0, 3};
+  refused(bad, "end at layer 3 of 4");
+  bad = good;
+  bad.stages = {{.layers = {0, 2}, .tp_size = 1}, {.layers = {3, 4}, .tp_size = 1}};
+  refused(bad, "layer 2 is the next");
+  bad = good;
+  bad.stages.clear();
+  refused(bad, "stage 0 of 0");
+  bad = good;
+  bad.max_step_tokens = 0;
+  refused(bad, "0 tokens a step");
+  CHECK(engine->weight_bytes() == 0);
+}
+
+TEST_CASE("steps before their time, tokens outside the vocabulary and aborts are errors") {
+  const TempFile file(tiny_model_builder(TinyModel{}).build());
+  const auto engine = reference_engine();
+  const auto solo = make_solo_collective();
+  std::vector<float> hidden(96);
+  std::vector<ScoredToken> scored;
+  StepInputs inputs;
+  inputs.tokens = {-1};
+  inputs.positions = {0};
+  inputs.slot_mapping = {0};
+  inputs.cu_seqlens_q = {0, 1};
+  inputs.context_lens = {1};
+  inputs.cu_blocks = {0, 1};
+  inputs.block_tables = {0};
+  const auto run = [&] { return engine->run(inputs, *solo, kNever, hidden, scored); };
+  CHECK(run().code() == StatusCode::kFailedPrecondition);
+  CHECK(engine->allocate_kv(4).code() == StatusCode::kFailedPrecondition);
+  REQUIRE(engine->load(assign_for(file.path()), [](float) {}).ok());
+  CHECK(run().code() == StatusCode::kFailedPrecondition);
+  CHECK_FALSE(engine->allocate_kv(0).ok());
+  CHECK_FALSE(engine->allocate_kv(1ULL << 40U).ok());
+  REQUIRE(engine->allocate_kv(4).ok());
+  CHECK(run().code() == StatusCode::kDataLoss);
+  inputs.tokens = {5};
+  CHECK(run().ok());
+  solo->abort();
+  CHECK(run().code() == StatusCode::kCancelled);
+}
+
+}  // namespace brigade::worker
