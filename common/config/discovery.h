@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "common/base/status.h"
+
+/// How the programs of one user on one machine find each other: a router writes what it offers into
+/// the runtime folder and removes it when it ends.
+namespace brigade::config {
+
+/// One running router, the content of `router-PID.json`.
+struct RouterRecord {
+  std::int64_t pid = 0;
+  std::uint64_t process_start =
+      0;               ///< of /proc/PID/stat: tells the router from a later process with its pid
+  std::string http;    ///< HOST:PORT; empty when it has no HTTP door
+  std::string socket;  ///< endpoint for clients
+  std::vector<std::string> workers;  ///< endpoints for workers, ipc first
+  std::vector<std::string> models;   ///< names
+  std::int64_t started_unix = 0;     ///< seconds
+
+  friend bool operator==(const RouterRecord&, const RouterRecord&) = default;
+};
+
+/// `wanted`, or $XDG_RUNTIME_DIR/brigade, or /tmp/brigade-UID. Made with mode 0700 when missing;
+/// refused (kPermissionDenied) when it belongs to someone else, is a link, or is open to others:
+/// sockets in it have no keys.
+[[nodiscard]] Result<std::string> runtime_folder(const std::string& wanted = "");
+
+/// Writes the record whole or not at all. `pid` and `process_start` are filled in for this process.
+[[nodiscard]] Status write_record(const std::string& folder, RouterRecord record);
+/// Removes this process's record; nothing when there is none.
+void remove_record(const std::string& folder);
+
+/// The running routers, oldest first. Records of processes that have ended are removed, malformed
+/// ones skipped.
+[[nodiscard]] std::vector<RouterRecord> read_records(const std::string& folder);
+
+}  // namespace brigade::config
