@@ -33,10 +33,6 @@ std::string_view to_string(WorkerState state) {
   return "unknown";
 }
 
-void Lifecycle::on_connected() {
-  if (state_ != WorkerState::kLeaving) send(hello_);
-}
-
 void Lifecycle::on_router_lost() {
   end_epoch();
 }

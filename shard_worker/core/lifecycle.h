@@ -76,10 +76,6 @@ using LifecycleAction = std::variant<SendToRouter, RunJob, AbortEpoch, LeaveProc
 /// in, actions out. Events of an epoch that is over change nothing.
 class Lifecycle final {
  public:
-  explicit Lifecycle(wire::Hello hello) : hello_(std::move(hello)) {}
-
-  /// A connection to the router begins: the first one, or a new one after on_router_lost().
-  void on_connected();
   /// The router is away: the epoch ends, weights stay.
   void on_router_lost();
   /// What the router sent; StepCommands go to the engine thread directly and change nothing here.
@@ -100,7 +96,6 @@ class Lifecycle final {
   void end_epoch();
   void send(wire::FromWorker message) { actions_.push_back(SendToRouter{std::move(message)}); }
 
-  wire::Hello hello_;
   WorkerState state_ = WorkerState::kIdle;
   std::uint64_t epoch_ = 0;
   std::uint64_t max_kv_blocks_ = 0;  ///< as told in Loaded

@@ -38,10 +38,8 @@ void make_ready(Lifecycle& life, std::uint64_t epoch) {
   REQUIRE(life.state() == WorkerState::kReady);
 }
 
-TEST_CASE("a worker says hello, loads, starts and is ready") {
-  Lifecycle life({.name = "w"});
-  life.on_connected();
-  CHECK(words(life) == "hello");
+TEST_CASE("a worker loads, starts and is ready") {
+  Lifecycle life;
   life.on_message(assign(5));
   CHECK(words(life) == "load");
   life.on_engine(LoadProgressed{.epoch = 5, .fraction = 0.5F});
@@ -58,7 +56,7 @@ TEST_CASE("a worker says hello, loads, starts and is ready") {
 
 TEST_CASE(
     "abort, failure and loss of the router all lead back to idle, and the next assign is taken") {
-  Lifecycle life({});
+  Lifecycle life;
   make_ready(life, 5);
   life.on_message(wire::Abort{.epoch = 5});
   CHECK(words(life) == "abort stop");
@@ -69,13 +67,11 @@ TEST_CASE(
   make_ready(life, 7);
   life.on_router_lost();
   CHECK(words(life) == "abort stop");
-  life.on_connected();
-  CHECK(words(life) == "hello");
   make_ready(life, 8);
 }
 
 TEST_CASE("a new assign replaces the place before it") {
-  Lifecycle life({});
+  Lifecycle life;
   make_ready(life, 5);
   life.on_message(assign(6));
   CHECK(words(life) == "abort stop load");
@@ -83,7 +79,7 @@ TEST_CASE("a new assign replaces the place before it") {
 }
 
 TEST_CASE("what belongs to another epoch changes nothing") {
-  Lifecycle life({});
+  Lifecycle life;
   make_ready(life, 5);
   life.on_message(wire::Abort{.epoch = 4});
   life.on_engine(EpochFailed{.epoch = 4, .status = internal_error("x")});
@@ -93,7 +89,7 @@ TEST_CASE("what belongs to another epoch changes nothing") {
 }
 
 TEST_CASE("a start out of turn or with too many blocks is refused with Failed") {
-  Lifecycle life({});
+  Lifecycle life;
   life.on_message(wire::Start{.epoch = 5});
   CHECK(words(life) == "failed");
   life.on_message(assign(5));
@@ -109,13 +105,12 @@ TEST_CASE("a start out of turn or with too many blocks is refused with Failed") 
 }
 
 TEST_CASE("release and a stop of the process say goodbye once, and nothing is heard after") {
-  Lifecycle life({});
+  Lifecycle life;
   make_ready(life, 5);
   life.on_message(wire::Release{.reason = "drained"});
   CHECK(words(life) == "abort stop goodbye leave");
   life.on_stop("SIGTERM");
   life.on_message(assign(6));
-  life.on_connected();
   CHECK(words(life).empty());
 }
 

@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "shard_worker/process/worker.h"
+
+#include <unistd.h>
+
+#include <utility>
+
+#include "common/base/log.h"
+#include "common/base/strings.h"
+#include "common/wire/build_info.h"
+#include "shard_worker/process/host.h"
+
+namespace brigade::worker {
+namespace {
+
+std::string bracketed(const std::string& host) {
+  const bool plain_ipv6 = host.find(':') != std::string::npos && !host.starts_with('[');
+  return plain_ipv6 ? str_cat('[', host, ']') : host;
+}
+
+}  // namespace
+
+Worker::Worker(const WorkerOptions& options)
+    : incarnation_(random_u64()),
+      ipc_path_(str_cat(options.runtime_dir, "/worker-", getpid(), '-', std::hex,
+                        incarnation_ & 0xffff, ".sock")) {}
+
+Result<std::unique_ptr<Worker>> Worker::make(const WorkerOptions& options,
+                                             std::unique_ptr<Engine> engine) {
+  RETURN_IF_ERROR(make_runtime_dir(options.runtime_dir));
+  std::unique_ptr<Worker> worker(new Worker(options));
+  Worker* self = worker.get();
+  ASSIGN_OR_RETURN(auto link,
+                   StageLink::bind(worker->context_, {.ipc_path = worker->ipc_path_,
+                                                      .bind_host = bracketed(options.bind)}));
+  worker->router_ = std::make_unique<RouterLink>(
+      worker->context_,
+      RouterLink::Options{
+          .endpoint = options.router,
+          .hello = worker->make_hello(options, *link),
+          .give_up_after = options.give_up_after,
+          .on_step = [self](wire::StepCommand command) { self->take_step(std::move(command)); },
+          .on_message =
+              [self](wire::ToWorker message) {
+                // A blocked step ends now, not when the actor's job for it comes up.
+                const auto* abort = std::get_if<wire::Abort>(&message);
+                if (abort != nullptr) self->engine_->abort(abort->epoch);
+                self->actor_->on_message(std::move(message));
+              },
+          .on_lost = [self] { self->actor_->on_router_lost(); },
+          .on_give_up = [self] { self->stop("no router for too long"); }});
+  worker->actor_ = std::make_unique<WorkerActor>(WorkerActor::Sinks{
+      .to_router = [self](wire::FromWorker message) { self->router_->send(std::move(message)); },
+      .to_engine = [self](EngineJob job) { self->engine_->push_job(std::move(job)); },
+      .abort_epoch = [self](std::uint64_t epoch) { self->engine_->abort(epoch); },
+      .on_leave = [self](const std::string& reason) { self->left_.set_value(reason); }});
+  worker->engine_ = std::make_unique<EngineThread>(EngineThread::Options{
+      .engine = std::move(engine),
+      .link = std::move(link),
+      .memory_bytes = options.memory_bytes,
+      .spin = options.spin,
+      .to_router = [self](wire::FromWorker message) { self->router_->send(std::move(message)); },
+      .on_event = [self](EngineEvent event) { self->actor_->on_engine(std::move(event)); }});
+  return worker;
+}
+
+Worker::~Worker() {
+  if (router_) router_->finish();  // its thread calls the others
+  engine_.reset();
+  actor_.reset();
+  remove_files();
+}
+
+std::string Worker::run() {
+  router_->start();
+  return leaving_.get();
+}
+
+void Worker::stop(const std::string& reason) {
+  actor_->on_stop(reason);
+}
+
+void Worker::remove_files() const {
+  unlink(ipc_path_.c_str());
+}
+
+wire::Hello Worker::make_hello(const WorkerOptions& options, const StageLink& link) const {
+  return {.build_id = std::string(wire::build_id()),
+          .schema_hash = std::string(wire::schema_hash()),
+          .name = options.name,
+          .incarnation = incarnation_,
+          .host_id = host_id(),
+          .pid = static_cast<std::uint32_t>(getpid()),
+          .device = options.device,
+          .num_threads = static_cast<std::uint32_t>(options.num_threads),
+          .memory_bytes = options.memory_bytes,
+          .endpoints = link.endpoints()};
+}
+
+void Worker::take_step(wire::StepCommand command) {
+  const std::uint64_t epoch = command.epoch;
+  if (engine_->push_step(std::move(command))) return;
+  engine_->abort(epoch);
+  actor_->on_engine(
+      EpochFailed{.epoch = epoch,
+                  .status = resource_exhausted(str_cat("over ", EngineThread::kMaxQueuedSteps,
+                                                       " steps wait at this rank"))});
+}
+
+}  // namespace brigade::worker
