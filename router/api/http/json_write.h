@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <concepts>
+#include <string>
+#include <string_view>
+
+namespace brigade::router {
+
+/// Appends `text` as a JSON string with its quotes. Bytes that are no UTF-8 become U+FFFD, one for
+/// each maximal invalid part, so that the result is always valid JSON.
+void append_json_string(std::string& out, std::string_view text);
+
+/// Whether `text` is whole UTF-8 characters.
+[[nodiscard]] bool is_whole_utf8(std::string_view text);
+
+/// The shortest text that reads back as the same number: two prints of one value are equal. Not
+/// finite: -9999 (JSON has no infinity, and a log-probability of zero must stay a number).
+void append_json_number(std::string& out, float value);
+void append_json_number(std::string& out, double value);
+
+template <std::integral T>
+void append_json_number(std::string& out, T value) {
+  out += std::to_string(value);
+}
+
+}  // namespace brigade::router

@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "router/api/http/prepare.h"
+
+#include <algorithm>
+
+#include "common/base/strings.h"
+#include "router/api/http/json_write.h"
+#include "router/api/prompt.h"
+
+namespace brigade::router {
+namespace {
+
+constexpr std::uint32_t kDefaultCompletionTokens = 16;
+
+std::string token_texts(const model::Tokenizer& tokenizer, const std::vector<std::int32_t>& ids) {
+  std::string text;
+  for (const std::int32_t id : ids)
+    text += tokenizer.token_bytes(id, /*special=*/true);
+  return text;
+}
+
+bool starts_with_added_bos(const model::Tokenizer& tokenizer, std::string_view text,
+                           const std::vector<std::int32_t>& ids) {
+  const auto bos = tokenizer.bos_id();
+  return bos && ids.front() == *bos &&
+         !text.starts_with(tokenizer.token_bytes(*bos, /*special=*/true));
+}
+
+ApiError prompt_error(std::string_view field, const Status& status) {
+  ApiError error = from_status(status);
+  error.param = std::string(field);
+  return error;
+}
+
+std::optional<ApiError> encode_prompt(const ServedModel& model, const GenerationCallArgs& args,
+                                      const PromptInput& input, PreparedPrompt& out) {
+  const std::string* text = std::get_if<std::string>(&input);
+  auto ids = text != nullptr ? prompt_from_text(model, *text, args.add_special_tokens)
+                             : prompt_from_ids(model, std::get<std::vector<std::int32_t>>(input));
+  if (!ids.ok()) return prompt_error("prompt", ids.status());
+  out.ids = std::move(ids).value();
+  if (out.ids.empty()) return bad_field("prompt", "prompt is empty: it has no tokens.");
+  if (args.answer.echo) out.echo = text != nullptr ? *text : token_texts(*model.tokenizer, out.ids);
+  out.bos_added = text != nullptr && starts_with_added_bos(*model.tokenizer, *text, out.ids);
+  return std::nullopt;
+}
+
+std::optional<ApiError> encode_prompts(const ServedModel& model, const GenerationCallArgs& args,
+                                       std::vector<PreparedPrompt>& out) {
+  if (args.answer.api == Api::kChat) {
+    auto ids = prompt_from_messages(model, args.messages,
+                                    {.add_generation_prompt = args.add_generation_prompt,
+                                     .add_special_tokens = args.add_special_tokens});
+    if (!ids.ok()) return prompt_error("messages", ids.status());
+    out.push_back({.ids = std::move(ids).value()});
+    if (out.back().ids.empty()) return bad_field("messages", "messages have no tokens.");
+    return std::nullopt;
+  }
+  for (const PromptInput& input : args.prompts) {
+    if (auto error = encode_prompt(model, args, input, out.emplace_back())) return error;
+  }
+  return std::nullopt;
+}
+
+/// Prompt and output must fit the context. Sets the default length of a completion, cut to what is
+/// left.
+std::optional<ApiError> check_context(const ServedModel& model, PreparedGeneration& out) {
+  const auto longest =
+      std::max_element(out.prompts.begin(), out.prompts.end(),
+                       [](const auto& a, const auto& b) { return a.ids.size() < b.ids.size(); });
+  const auto prompt = static_cast<std::int64_t>(longest->ids.size());
+  const bool given = out.params.max_tokens.has_value();
+  const std::int64_t wanted = given ? *out.params.max_tokens : 1;
+  if (prompt + wanted > model.max_context) {
+    return ApiError{
+        .status = 400,
+        .message = str_cat("This model's maximum context length is ", model.max_context,
+                           " tokens. However, you requested ", prompt + wanted, " tokens (", prompt,
+                           " in the prompt, ", given ? "" : "at least ", wanted,
+                           " for the completion). Please reduce the length of the prompt or of ",
+                           "the completion."),
+        .param = out.answer.api == Api::kChat ? "messages" : "prompt",
+        .code = "context_length_exceeded"};
+  }
+  if (!given && out.answer.api == Api::kCompletions) {
+    out.params.max_tokens = static_cast<std::uint32_t>(
+        std::min<std::int64_t>(kDefaultCompletionTokens, model.max_context - prompt));
+    out.params.min_tokens = std::min(out.params.min_tokens, *out.params.max_tokens);
+  }
+  return std::nullopt;
+}
+
+std::optional<ApiError> tokenize(const Service& service, const TokenizeArgs& args,
+                                 std::shared_ptr<const ServedModel>& model,
+                                 std::vector<std::int32_t>& out) {
+  if (auto error = resolve_model(service, args.model, model)) return error;
+  auto ids = args.prompt
+                 ? prompt_from_text(*model, *args.prompt, args.add_special_tokens)
+                 : prompt_from_messages(*model, args.messages,
+                                        {.add_generation_prompt = args.add_generation_prompt,
+                                         .add_special_tokens = args.add_special_tokens});
+  if (!ids.ok()) return prompt_error(args.prompt ? "prompt" : "messages", ids.status());
+  out = std::move(ids).value();
+  return std::nullopt;
+}
+
+template <typename Items, typename Append>
+void append_list(std::string& out, const Items& items, Append append) {
+  out += '[';
+  for (std::size_t i = 0; i < items.size(); ++i) {
+    if (i > 0) out += ',';
+    append(out, items[i]);
+  }
+  out += ']';
+}
+
+}  // namespace
+
+Request PreparedGeneration::request(std::size_t choice) const {
+  Request request{.tenant = "default",
+                  .model = model->name,
+                  .prompt = prompts[choice / answer.n].ids,
+                  .params = params};
+  if (params.seed) request.params.seed = *params.seed + choice % answer.n;
+  return request;
+}
+
+std::optional<ApiError> resolve_model(const Service& service, const std::string& name,
+                                      std::shared_ptr<const ServedModel>& out) {
+  const auto& models = service.models();
+  if (!name.empty()) {
+    out = service.find_model(name);
+    if (out == nullptr) return model_not_found(name);
+    return std::nullopt;
+  }
+  if (models.size() != 1) {
+    return bad_field("model", str_cat("model is missing: this server has ", models.size(),
+                                      " models, see /v1/models."));
+  }
+  out = models.front();
+  return std::nullopt;
+}
+
+std::optional<ApiError> prepare_generation(const Service& service, std::string_view body, Api api,
+                                           PreparedGeneration& out) {
+  GenerationCallArgs args;
+  if (auto error = parse_generation(body, api, args)) return error;
+  if (auto error = resolve_model(service, args.model, out.model)) return error;
+  if (auto error = encode_prompts(*out.model, args, out.prompts)) return error;
+  out.params = std::move(args.params);
+  out.answer = args.answer;
+  return check_context(*out.model, out);
+}
+
+HttpReply answer_tokenize(const Service& service, std::string_view body) {
+  TokenizeArgs args;
+  if (auto error = parse_tokenize(body, args)) return to_reply(*error);
+  std::shared_ptr<const ServedModel> model;
+  std::vector<std::int32_t> ids;
+  if (auto error = tokenize(service, args, model, ids)) return to_reply(*error);
+  std::string out =
+      str_cat("{\"count\":", ids.size(), ",\"max_model_len\":", model->max_context, ",\"tokens\":");
+  append_list(out, ids, [](std::string& text, std::int32_t id) { append_json_number(text, id); });
+  out += ",\"token_strs\":";
+  if (args.return_token_strs) {
+    append_list(out, ids, [&](std::string& text, std::int32_t id) {
+      append_json_string(text, model->tokenizer->token_bytes(id, /*special=*/true));
+    });
+  } else {
+    out += "null";
+  }
+  out += '}';
+  return {.body = std::move(out)};
+}
+
+HttpReply answer_detokenize(const Service& service, std::string_view body) {
+  DetokenizeArgs args;
+  if (auto error = parse_detokenize(body, args)) return to_reply(*error);
+  std::shared_ptr<const ServedModel> model;
+  if (auto error = resolve_model(service, args.model, model)) return to_reply(*error);
+  auto ids = prompt_from_ids(*model, std::move(args.tokens));
+  if (!ids.ok()) return to_reply(prompt_error("tokens", ids.status()));
+  std::string out = "{\"prompt\":";
+  append_json_string(out, token_texts(*model->tokenizer, *ids));
+  out += '}';
+  return {.body = std::move(out)};
+}
+
+}  // namespace brigade::router
