@@ -12,6 +12,10 @@
 
 namespace brigade::wire {
 
+/// A sequence frame that is never the next number: who gets it gives the link up and says Hello
+/// anew. A router answers with it when it does not know the sender.
+inline constexpr std::uint64_t kBrokenSequence = ~std::uint64_t{0};
+
 /// Sequence numbers of one direction of a worker link, eight little-endian bytes in a frame before
 /// each message, from 0 for each connection (a worker's new incarnation is a new connection).
 /// ZeroMQ drops what was queued when a TCP connection is lost and joined again behind our back: the
