@@ -25,6 +25,15 @@ class Outbox final {
     return true;
   }
 
+  /// For items whose number is bounded elsewhere, such as the last word on an open request. Dropped
+  /// after close().
+  void push_always(T item) {
+    std::lock_guard lock(mutex_);
+    if (closed_) return;
+    items_.push_back(std::move(item));
+    if (items_.size() == 1) event_.signal();
+  }
+
   /// All of them or none, so that a batch costs one lock and one wake.
   [[nodiscard]] bool push_all(std::vector<T>& items) {
     if (items.empty()) return true;
