@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <array>
 #include <cstdlib>
+#include <mutex>
+#include <variant>
 
 #include "common/base/log.h"
 #include "common/base/strings.h"
@@ -133,12 +135,24 @@ int run(const WorkerOptions& options) {
     log_error(worker.status().message());
     return 1;
   }
+  // The guardian outlives the worker, to cut short an end that hangs: it must not touch one that is
+  // gone.
+  std::mutex mutex;
+  bool serving = true;
   const Guardian guardian({.expected_parent = options.expected_parent,
-                           .on_stop = [&](const std::string& reason) { (*worker)->stop(reason); },
-                           .last_words = [&] { (*worker)->remove_files(); }});
+                           .on_stop =
+                               [&](const std::string& reason) {
+                                 std::lock_guard lock(mutex);
+                                 if (serving) (*worker)->stop(reason);
+                               },
+                           .last_words = [path = (*worker)->ipc_path()] { unlink(path.c_str()); }});
   const std::string reason = (*worker)->run();
   log_info(str_cat("leaves: ", reason));
-  worker->reset();  // while the guardian still watches: an end that hangs is cut short
+  {
+    std::lock_guard lock(mutex);
+    serving = false;
+  }
+  worker->reset();
   return 0;
 }
 

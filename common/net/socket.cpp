@@ -107,7 +107,7 @@ Status Socket::apply_options() {
   RETURN_IF_ERROR(set_option(handle_, ZMQ_HEARTBEAT_IVL, to_ms(options_.heartbeat_interval)));
   RETURN_IF_ERROR(set_option(handle_, ZMQ_HEARTBEAT_TIMEOUT, to_ms(options_.heartbeat_timeout)));
   RETURN_IF_ERROR(set_option(handle_, ZMQ_HEARTBEAT_TTL, to_ms(options_.heartbeat_timeout)));
-  RETURN_IF_ERROR(set_option(handle_, ZMQ_RECONNECT_IVL, 100));
+  RETURN_IF_ERROR(set_option(handle_, ZMQ_RECONNECT_IVL, options_.reconnect ? 100 : -1));
   RETURN_IF_ERROR(set_option(handle_, ZMQ_RECONNECT_IVL_MAX, 2000));
   RETURN_IF_ERROR(set_option(handle_, ZMQ_TCP_KEEPALIVE, 1));
   RETURN_IF_ERROR(set_option(handle_, ZMQ_BACKLOG, 1024));

@@ -11,8 +11,10 @@ namespace brigade::worker {
 namespace {
 
 constexpr std::size_t kMaxOutbox = 4096;
-constexpr Duration kConnectSlice = std::chrono::milliseconds(500);
-constexpr Duration kRetryPause = std::chrono::seconds(1);
+constexpr Duration kConnectTimeout = std::chrono::milliseconds(400);
+/// Between attempts, and after a router that made no sense: it must not be asked again at once and
+/// for ever.
+constexpr Duration kRetryPause = std::chrono::milliseconds(200);
 /// The last words (goodbye) still leave after the socket is closed.
 constexpr Duration kLinger = std::chrono::milliseconds(500);
 
@@ -49,10 +51,13 @@ void RouterLink::loop() {
 }
 
 Result<net::Socket> RouterLink::make_socket() {
-  // ZMQ heartbeats stay off: ours are answered by the router, and tell more.
+  // A connection is never joined again behind our back: what was queued on it is lost, and the
+  // router may be another one. ZMQ's heartbeats stay off: ours are answered by the router, and tell
+  // more.
   net::SocketOptions options{.max_message_bytes = wire::kMaxStepBytes,
                              .max_frames = 2,
                              .heartbeat_interval = Duration::zero(),
+                             .reconnect = false,
                              .routing_id = str_cat("worker-", std::hex, options_.hello.incarnation,
                                                    '-', num_connections_)};
   options.linger = kLinger;
@@ -63,44 +68,33 @@ Result<net::Socket> RouterLink::make_socket() {
 }
 
 bool RouterLink::connect() {
-  while (!finishing()) {
-    auto socket = make_socket();
-    if (!socket.ok()) {
-      log_error(str_cat("no connection to the router: ", socket.status().message()));
-      pause(kRetryPause);
-      continue;
-    }
-    sequence_out_ = {};
-    sequence_in_ = {};
-    if (!say_hello(*socket)) return false;
-    socket_ = std::move(socket).value();
-    last_heard_ = Clock::now();
-    log_info(str_cat("connected to the router at ", options_.endpoint));
-    return true;
-  }
-  return false;
-}
-
-bool RouterLink::say_hello(net::Socket& socket) {
   const TimePoint begin = Clock::now();
   bool told = false;
-  const std::vector<net::Frame> frames = to_frames(options_.hello);
-  for (;;) {
-    outbox_.take(sending_);  // nobody is there to hear it
-    if (finishing()) return false;
-    std::vector<net::Frame> shares;
-    for (const net::Frame& frame : frames)
-      shares.push_back(net::Frame(frame.bytes()));
-    const Status sent = socket.send_until(std::move(shares), Clock::now() + kConnectSlice);
-    if (sent.ok()) return true;
-    if (sent.code() != StatusCode::kDeadlineExceeded) pause(kRetryPause);
+  while (!finishing()) {
+    const Status status = try_connect();
+    if (status.ok()) {
+      last_heard_ = Clock::now();
+      log_info(str_cat("connected to the router at ", options_.endpoint));
+      return true;
+    }
     if (!std::exchange(told, true)) {
-      log_info(str_cat("waits for the router at ", options_.endpoint));
+      log_info(str_cat("waits for the router at ", options_.endpoint, ": ", status.message()));
     }
     const bool tired =
         options_.give_up_after > Duration::zero() && Clock::now() - begin >= options_.give_up_after;
     if (tired && !std::exchange(gave_up_, true)) options_.on_give_up();
+    pause(kRetryPause);
   }
+  return false;
+}
+
+Status RouterLink::try_connect() {
+  ASSIGN_OR_RETURN(net::Socket socket, make_socket());
+  sequence_out_ = {};
+  sequence_in_ = {};
+  RETURN_IF_ERROR(socket.send_until(to_frames(options_.hello), Clock::now() + kConnectTimeout));
+  socket_ = std::move(socket);
+  return {};
 }
 
 RouterLink::End RouterLink::serve() {
@@ -118,7 +112,6 @@ RouterLink::End RouterLink::serve() {
     if (status.ok()) status = poller.wait(last_heard_ + options_.router_timeout).status();
     if (!status.ok()) {
       log_warning(str_cat("lost the router: ", status.message()));
-      // A router that we cannot understand must not be asked again at once and for ever.
       if (status.code() == StatusCode::kDataLoss) pause(kRetryPause);
       return finishing() ? End::kFinished : End::kLost;
     }

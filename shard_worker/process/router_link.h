@@ -60,7 +60,7 @@ class RouterLink final {
   /// A fresh connection on which hello has been sent, or nothing when finish() came first.
   bool connect();
   Result<net::Socket> make_socket();
-  bool say_hello(net::Socket& socket);
+  Status try_connect();
   End serve();
   Status receive_all();
   Status dispatch(net::Received received);

@@ -68,7 +68,6 @@ Worker::~Worker() {
   if (router_) router_->finish();  // its thread calls the others
   engine_.reset();
   actor_.reset();
-  remove_files();
 }
 
 std::string Worker::run() {
@@ -78,10 +77,6 @@ std::string Worker::run() {
 
 void Worker::stop(const std::string& reason) {
   actor_->on_stop(reason);
-}
-
-void Worker::remove_files() const {
-  unlink(ipc_path_.c_str());
 }
 
 wire::Hello Worker::make_hello(const WorkerOptions& options, const StageLink& link) const {

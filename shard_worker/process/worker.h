@@ -34,8 +34,8 @@ class Worker final {
   std::string run();
   /// From any thread: says goodbye and ends run().
   void stop(const std::string& reason);
-  /// Removes the socket file: for an end without a destructor.
-  void remove_files() const;
+  /// The socket file of the stage link, for an end without a destructor to remove.
+  [[nodiscard]] const std::string& ipc_path() const { return ipc_path_; }
 
  private:
   explicit Worker(const WorkerOptions& options);
