@@ -22,7 +22,8 @@ Status system_error(std::string_view what, int error) {
   return internal_error(str_cat(what, ": ", std::strerror(error)));
 }
 
-/// The set-up of a child: fresh signal state, own process group, no input, output to our stderr.
+/// The set-up of a child: fresh signal state, own process group, no input, only its standard error
+/// kept.
 class SpawnSetup {
  public:
   SpawnSetup() {
@@ -38,7 +39,7 @@ class SpawnSetup {
     posix_spawnattr_setflags(
         &attributes_, POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETPGROUP);
     posix_spawn_file_actions_addopen(&files_, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
-    posix_spawn_file_actions_adddup2(&files_, STDERR_FILENO, STDOUT_FILENO);
+    posix_spawn_file_actions_addopen(&files_, STDOUT_FILENO, "/dev/null", O_WRONLY, 0);
   }
   SpawnSetup(const SpawnSetup&) = delete;
   SpawnSetup& operator=(const SpawnSetup&) = delete;

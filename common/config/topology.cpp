@@ -63,6 +63,12 @@ struct NodeReader {
     field = *value;
     return {};
   }
+  static Status read(const Key& key, const toml::node& node, bool& field) {
+    auto value = node.value_exact<bool>();
+    if (!value) return bad_value(key.name, "true or false");
+    field = *value;
+    return {};
+  }
   template <std::unsigned_integral Integer>
   static Status read(const Key& key, const toml::node& node, Integer& field) {
     auto value = node.value_exact<std::int64_t>();
@@ -116,6 +122,13 @@ struct WordReader {
  private:
   static Status read(const Key&, std::string_view text, std::string& field) {
     field = text;
+    return {};
+  }
+  static Status read(const Key& key, std::string_view text, bool& field) {
+    if (text != "true" && text != "false") {
+      return bad_value(key.name, str_cat("true or false, got ", quoted(text)));
+    }
+    field = text == "true";
     return {};
   }
   template <typename Number>
@@ -245,6 +258,8 @@ std::string to_toml(const Topology& topology) {
     using Field = std::remove_cvref_t<decltype(field)>;
     if constexpr (std::is_enum_v<Field>) {
       out << '"' << to_string(field) << '"';
+    } else if constexpr (std::is_same_v<Field, bool>) {
+      out << (field ? "true" : "false");
     } else if constexpr (std::is_arithmetic_v<Field>) {
       out << field;
     } else if constexpr (std::is_same_v<Field, std::string>) {

@@ -45,6 +45,9 @@ void visit_keys(Topology& t, Visitor&& visit) {
         t.activations);
   visit(Key{"kv", "How keys and values are kept: \"f16\" or \"f32\"."}, t.kv);
   visit(Key{"http", "HOST:PORT of the OpenAI-compatible API; port 0 picks a free one."}, t.http);
+  visit(Key{"allow_remote_http",
+            "Lets http listen where other machines reach it; it asks for no key."},
+        t.allow_remote_http);
   visit(Key{"socket", "ZeroMQ endpoint of the client socket; port 0 picks a free one."}, t.socket);
   visit(Key{"worker_socket",
             "ZeroMQ endpoint that workers connect to. Empty: an ipc file, for this host alone."},

@@ -32,7 +32,8 @@ TEST_CASE("an empty file gives the defaults") {
 TEST_CASE("every kind of value is read") {
   auto topology = parse_topology(
       "model = \"m.gguf\"\ntp = 3\npp = 2\ndp = 4\ndevice = \"sim\"\nactivations = \"float\"\n"
-      "kv = \"f32\"\n[limits]\nbucket_edges = [1, 20]\nmax_queued_tokens = 5000000000\n"
+      "kv = \"f32\"\nallow_remote_http = true\n[limits]\nbucket_edges = [1, 20]\nmax_queued_tokens "
+      "= 5000000000\n"
       "[sim]\nbase_us = 5\njitter = 0.25\n",
       "t.toml");
   REQUIRE_MESSAGE(topology.ok(), topology.status().message());
@@ -41,6 +42,7 @@ TEST_CASE("every kind of value is read") {
   CHECK(topology->device == Device::kSim);
   CHECK(topology->activations == wire::ActivationMode::kFloat);
   CHECK(topology->kv == wire::KvType::kF32);
+  CHECK(topology->allow_remote_http);
   CHECK(topology->limits.bucket_edges == std::vector<std::uint32_t>{1, 20});
   CHECK(topology->limits.max_queued_tokens == 5'000'000'000U);
   CHECK(topology->sim.base_us == 5);
@@ -81,6 +83,7 @@ TEST_CASE("a wrong value is an error that names key, line and what is expected")
         Case{"tp = -3", "t.toml:1:", "got -3"}, Case{"tp = 2.5", "t.toml:1:", "whole number"},
         Case{"device = \"gpu\"", "t.toml:1:", "\"cpu\" or \"sim\", got \"gpu\""},
         Case{"kv = 16", "t.toml:1:", "\"kv\": expected a string"},
+        Case{"allow_remote_http = 1", "t.toml:1:", "true or false"},
         Case{"[sim]\njitter = nan", "t.toml:2:", "from 0 to 1"},
         Case{"limits.bucket_edges = [0]", "t.toml:1:", "limits.bucket_edges"},
         Case{"tp = 1024\npp = 1024", "t.toml", "1048576 workers; at most 4096"},
@@ -100,6 +103,9 @@ TEST_CASE("a word of the command line sets any key, by the same rules") {
   CHECK(set_key(topology, "tp", "3").ok());
   CHECK(set_key(topology, "http", "[::1]:0").ok());
   CHECK(set_key(topology, "sim.jitter", "0.5").ok());
+  CHECK(set_key(topology, "allow_remote_http", "true").ok());
+  CHECK(topology.allow_remote_http);
+  CHECK(!set_key(topology, "allow_remote_http", "yes").ok());
   CHECK(set_key(topology, "limits.bucket_edges", "16,64").ok());
   CHECK(topology.tp == 3);
   CHECK(topology.http == "[::1]:0");

@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tools/launch.h"
+
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <utility>
+
+#include "common/base/strings.h"
+#include "common/config/discovery.h"
+
+namespace brigade::tools {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::string_view kModelFile = "models/SmolLM2-135M-Instruct.Q4_1.gguf";
+/// Weights and KV of all workers together may take this part of what is free now.
+constexpr std::uint64_t kFreeMemoryShare = 2;
+
+std::uint64_t available_memory_kib() {
+  std::ifstream file("/proc/meminfo");
+  std::string name;
+  std::uint64_t value = 0;
+  std::string unit;
+  while (file >> name >> value >> unit) {
+    if (name == "MemAvailable:") return value;
+  }
+  return std::uint64_t{2} << 20;
+}
+
+std::uint64_t worker_memory_mib(const config::Topology& topology) {
+  if (topology.limits.worker_memory_mib != 0) return topology.limits.worker_memory_mib;
+  const std::uint64_t share =
+      available_memory_kib() / 1024 / kFreeMemoryShare / topology.num_ranks();
+  return std::max<std::uint64_t>(share, 64);
+}
+
+/// The file itself, or below one of the folders from `start` upwards.
+std::optional<fs::path> look_upwards(fs::path start, std::string_view file) {
+  std::error_code error;
+  for (; start.has_relative_path(); start = start.parent_path()) {
+    if (fs::is_regular_file(start / file, error)) return start / file;
+  }
+  return std::nullopt;
+}
+
+/// Whether `name` is that of a file that the process made: `router-PID...` or `worker-PID...`.
+bool is_file_of(std::string_view name, std::int64_t pid) {
+  for (const std::string_view kind : {"router-", "worker-"}) {
+    const std::string prefix = str_cat(kind, pid);
+    if (!name.starts_with(prefix)) continue;
+    return name.size() == prefix.size() || name[prefix.size()] < '0' || name[prefix.size()] > '9';
+  }
+  return false;
+}
+
+}  // namespace
+
+Result<TopologyFile> TopologyFile::make(const config::Topology& topology) {
+  TopologyFile file(memfd_create("topology.toml", MFD_CLOEXEC));
+  const std::string text = config::to_toml(topology);
+  if (file.fd_ < 0 ||
+      write(file.fd_, text.data(), text.size()) != static_cast<ssize_t>(text.size())) {
+    return internal_error(str_cat("cannot write the topology: ", std::strerror(errno)));
+  }
+  return file;
+}
+
+TopologyFile::TopologyFile(TopologyFile&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
+
+TopologyFile::~TopologyFile() {
+  if (fd_ >= 0) close(fd_);
+}
+
+std::string TopologyFile::path() const {
+  return str_cat("/proc/", getpid(), "/fd/", fd_);
+}
+
+std::vector<std::string> router_arguments(const std::string& program,
+                                          const config::Topology& topology,
+                                          const std::string& topology_file) {
+  std::vector<std::string> words = {program,
+                                    "--config",
+                                    topology_file,
+                                    "--grace",
+                                    str_cat(kGraceSeconds),
+                                    "--expected-parent",
+                                    str_cat(getpid())};
+  if (topology.allow_remote_http) words.emplace_back("--allow-remote-http");
+  return words;
+}
+
+std::vector<std::string> worker_arguments(const std::string& program,
+                                          const config::Topology& topology,
+                                          const std::string& router_endpoint, std::uint32_t index,
+                                          const RankPlacement& placement) {
+  std::vector<std::string> words = {program,
+                                    "--router",
+                                    router_endpoint,
+                                    "--name",
+                                    str_cat("worker-", index),
+                                    "--device",
+                                    std::string(config::to_string(topology.device)),
+                                    "--threads",
+                                    str_cat(topology.threads),
+                                    "--memory",
+                                    str_cat(worker_memory_mib(topology), "MiB"),
+                                    "--expected-parent",
+                                    str_cat(getpid())};
+  if (placement.pin) {
+    words.insert(words.end(), {"--pin", "--first-cpu", str_cat(placement.first_cpu)});
+  }
+  if (placement.spin) words.emplace_back("--spin");
+  return words;
+}
+
+std::optional<FoundRouter> find_router_of(std::int64_t pid) {
+  const auto folder = config::runtime_folder();
+  if (!folder.ok()) return std::nullopt;
+  for (const config::RouterRecord& record : config::read_records(*folder)) {
+    if (record.pid != pid || record.workers.empty()) continue;
+    auto http = parse_http_address(record.http);
+    if (!http.ok()) continue;
+    return FoundRouter{.http = std::move(*http),
+                       .client_endpoint = record.socket,
+                       .worker_endpoint = record.workers.front()};
+  }
+  return std::nullopt;
+}
+
+Result<HttpAddress> find_router(const std::string& http) {
+  if (!http.empty()) return parse_http_address(http);
+  ASSIGN_OR_RETURN(const std::string folder, config::runtime_folder());
+  std::vector<config::RouterRecord> records = config::read_records(folder);
+  std::erase_if(records, [](const config::RouterRecord& record) { return record.http.empty(); });
+  if (records.empty()) {
+    return not_found(
+        "no router runs on this machine for this user: start one with `brigade up`, or name one "
+        "with "
+        "--http http://HOST:PORT");
+  }
+  if (records.size() > 1) {
+    std::string addresses;
+    for (const config::RouterRecord& record : records)
+      addresses += str_cat(" http://", record.http);
+    return failed_precondition(
+        str_cat("several routers run here; choose one with --http:", addresses));
+  }
+  return parse_http_address(records.front().http);
+}
+
+void remove_traces_of(std::int64_t pid) {
+  const auto folder = config::runtime_folder();
+  if (!folder.ok()) return;
+  std::error_code error;
+  std::vector<fs::path> files;
+  for (const auto& entry : fs::directory_iterator(*folder, error)) {
+    if (is_file_of(entry.path().filename().string(), pid)) files.push_back(entry.path());
+  }
+  for (const fs::path& file : files)
+    fs::remove(file, error);
+}
+
+Result<std::string> find_model(const std::string& path) {
+  std::error_code error;
+  if (!path.empty()) {
+    // Absolute, because workers open it too, wherever they run.
+    const fs::path absolute = fs::canonical(path, error);
+    if (error) return not_found(str_cat("cannot find the model ", quoted(path, 200)));
+    return absolute.string();
+  }
+  auto found = look_upwards(fs::current_path(error), kModelFile);
+  if (!found)
+    found = look_upwards(fs::read_symlink("/proc/self/exe", error).parent_path(), kModelFile);
+  if (!found) {
+    return not_found(
+        "no model: name one with --model PATH, or fetch the small one of the examples with "
+        "tools/fetch-model");
+  }
+  return found->string();
+}
+
+}  // namespace brigade::tools

@@ -1,0 +1,286 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cstdlib>
+#include <functional>
+#include <iostream>
+#include <map>
+#include <memory>
+
+#include "common/base/log.h"
+#include "common/base/strings.h"
+#include "common/config/topology.h"
+#include "tools/commands.h"
+#include "tools/keys.h"
+#include "tools/launch.h"
+#include "tools/supervisor.h"
+
+namespace brigade::tools {
+namespace {
+
+using Action = std::function<Status()>;
+
+/// Options of `brigade up` that set the topology key of the same name.
+struct KeyOption {
+  const char* key;
+  const char* value;  ///< how the help names what it takes
+  const char* help;
+};
+constexpr KeyOption kUpOptions[] = {
+    {"model", "PATH", "GGUF file of the model"},
+    {"tp", "N", "tensor-parallel ranks of each stage"},
+    {"pp", "N", "pipeline stages of each replica"},
+    {"dp", "N", "replicas"},
+    {"threads", "N", "threads of each worker"},
+    {"http", "HOST:PORT", "where the OpenAI-compatible API listens; port 0 picks a free one"},
+    {"socket", "ENDPOINT", "ZeroMQ endpoint for clients; port 0 picks a free one"},
+    {"activations", "int8|float", "how activations meet quantised weights; float is for checking"},
+    {"kv", "f16|f32", "how keys and values are kept"},
+    {"device", "cpu|sim", "compute, or simulate with the costs of [sim]"},
+};
+
+struct UpOptions {
+  std::string file;
+  std::map<std::string, std::string> words;  ///< by key
+  std::vector<std::string> settings;         ///< KEY=VALUE
+};
+
+/// Without a file: two stages of two ranks, the smallest grid with both kinds of parallelism, and
+/// few enough processes for two cores.
+config::Topology default_topology() {
+  config::Topology topology;
+  topology.tp = 2;
+  topology.pp = 2;
+  return topology;
+}
+
+Result<config::Topology> make_topology(const UpOptions& options) {
+  config::Topology topology = default_topology();
+  if (!options.file.empty()) {
+    ASSIGN_OR_RETURN(topology, config::load_topology(options.file));
+  }
+  for (const auto& [key, word] : options.words) {
+    if (!word.empty()) RETURN_IF_ERROR(config::set_key(topology, key, word));
+  }
+  for (const std::string& setting : options.settings) {
+    const std::size_t equals = setting.find('=');
+    if (equals == std::string::npos) {
+      return invalid_argument(str_cat("--set takes KEY=VALUE, got ", quoted(setting)));
+    }
+    RETURN_IF_ERROR(
+        config::set_key(topology, setting.substr(0, equals), setting.substr(equals + 1)));
+  }
+  RETURN_IF_ERROR(config::check(topology));
+  ASSIGN_OR_RETURN(topology.model, find_model(topology.model));
+  return topology;
+}
+
+void add_up(CLI::App& app, Action& action) {
+  auto* up = app.add_subcommand("up", "Start a router and its workers here and supervise them");
+  up->footer(
+      "Starts brigade-router and tp x pp x dp brigade-worker processes, and prints one line\n"
+      "  ready http://HOST:PORT SOCKET\n"
+      "when all replicas can answer. Workers that die are started again. Ctrl-C stops everything.\n"
+      "Without a file: two stages of two ranks.\n\n"
+      "Examples:\n"
+      "  brigade up\n"
+      "  brigade up configs/tp2-dp2.toml --http 0.0.0.0:8000\n"
+      "  brigade up --tp 3 --threads 2 --set limits.max_seqs=64\n"
+      "  brigade up --show-config          every key, its meaning and its value\n");
+  auto options = std::make_shared<UpOptions>();
+  auto show = std::make_shared<bool>(false);
+  up->add_option("TOPOLOGY.toml", options->file, "topology file (see configs/)")->option_text(" ");
+  for (const KeyOption& option : kUpOptions) {
+    up->add_option(str_cat("--", option.key), options->words[option.key], option.help)
+        ->option_text(option.value);
+  }
+  up->add_option("--set", options->settings, "any key of configs/reference.toml")
+      ->option_text("KEY=VALUE ...");
+  up->add_flag("--show-config", *show, "print the topology as a file, start nothing");
+  up->callback([&action, options, show] {
+    action = [options, show]() -> Status {
+      ASSIGN_OR_RETURN(config::Topology topology, make_topology(*options));
+      if (*show) {
+        std::cout << config::to_toml(topology);
+        return {};
+      }
+      return Supervisor(std::move(topology)).run();
+    };
+  });
+}
+
+/// `--http`, shared by all commands that talk to a router.
+std::shared_ptr<std::string> add_http(CLI::App* command) {
+  auto http = std::make_shared<std::string>();
+  command
+      ->add_option("--http", *http, "the router's HTTP address; default: the one on this machine")
+      ->option_text("URL");
+  return http;
+}
+
+/// Runs `use` with a client of the router that `http` names.
+Status with_router(const std::string& http, const std::function<Status(const ApiClient&)>& use) {
+  ASSIGN_OR_RETURN(const HttpAddress address, find_router(http));
+  return use(ApiClient(address));
+}
+
+void add_generation_options(CLI::App* command, GenerateOptions& options) {
+  command->add_option("--model", options.model, "name of the model; default: the first one served")
+      ->option_text("NAME");
+  command->add_option("--max-tokens", options.max_tokens, "end after this many tokens")
+      ->capture_default_str();
+  command->add_option("--temperature", options.temperature, "0 takes the likeliest token each time")
+      ->capture_default_str();
+  command->add_option("--top-p", options.top_p, "sample among tokens of this total probability")
+      ->capture_default_str();
+  command->add_option("--seed", options.seed, "the same seed draws the same tokens")
+      ->option_text("N");
+}
+
+void add_run(CLI::App& app, Action& action) {
+  auto* run = app.add_subcommand("run", "Ask one question and stream the answer");
+  run->footer(
+      "Examples:\n"
+      "  brigade run \"Why is the sky blue?\"\n"
+      "  brigade run --raw \"Once upon a time\" --max-tokens 40\n"
+      "  brigade run - < question.txt\n");
+  auto options = std::make_shared<GenerateOptions>();
+  run->add_option("PROMPT", options->prompt, "what to ask; - reads standard input")
+      ->required()
+      ->option_text(" ");
+  run->add_flag("--raw", options->raw, "continue the text as it is, without the chat template");
+  run->add_flag("--stats", options->stats, "then tell what ran where and how fast");
+  add_generation_options(run, *options);
+  auto http = add_http(run);
+  run->callback([&action, options, http] {
+    action = [options, http] {
+      return with_router(*http, [&](const ApiClient& api) { return run_prompt(api, *options); });
+    };
+  });
+}
+
+void add_chat(CLI::App& app, Action& action) {
+  auto* command = app.add_subcommand("chat", "Talk with the model; it remembers the conversation");
+  command->footer(
+      "Each line is a message. /clear forgets the conversation, /quit or Ctrl-D leaves, Ctrl-C\n"
+      "stops an answer. Works with a pipe too: printf 'Hi\\nAnd you?\\n' | brigade chat\n");
+  auto options = std::make_shared<GenerateOptions>();
+  add_generation_options(command, *options);
+  auto http = add_http(command);
+  command->callback([&action, options, http] {
+    action = [options, http] {
+      return with_router(*http, [&](const ApiClient& api) { return chat(api, *options); });
+    };
+  });
+}
+
+void add_status(CLI::App& app, Action& action) {
+  auto* command = app.add_subcommand("status", "Show replicas, ranks, KV blocks and the queue");
+  auto as_json = std::make_shared<bool>(false);
+  command->add_flag("--json", *as_json, "as JSON, for programs");
+  auto http = add_http(command);
+  command->callback([&action, as_json, http] {
+    action = [as_json, http] {
+      return with_router(*http, [&](const ApiClient& api) { return show_status(api, *as_json); });
+    };
+  });
+}
+
+void add_drain(CLI::App& app, Action& action) {
+  auto* command =
+      app.add_subcommand("drain", "Take a replica out of service without losing a request");
+  command->footer(
+      "The replica takes no new requests; when its running ones have ended its workers leave.\n"
+      "`brigade status` tells the replicas' numbers.\n");
+  auto replica = std::make_shared<std::int64_t>(0);
+  auto wait_s = std::make_shared<std::uint32_t>(0);
+  command->add_option("REPLICA", *replica, "the replica's number")->required()->option_text(" ");
+  command->add_option("--wait", *wait_s, "wait for the end, at most this long")
+      ->option_text("SECONDS");
+  auto http = add_http(command);
+  command->callback([&action, replica, wait_s, http] {
+    action = [replica, wait_s, http] {
+      return with_router(*http,
+                         [&](const ApiClient& api) { return drain(api, *replica, *wait_s); });
+    };
+  });
+}
+
+void add_tokenize(CLI::App& app, Action& action) {
+  auto* command = app.add_subcommand("tokenize", "Show the tokens of a text");
+  command->footer(
+      "With --model the file's own tokenizer is used here; without, the router is asked.\n"
+      "Prints one token a line: its id and its text.\n");
+  auto options = std::make_shared<TokenizeOptions>();
+  command->add_option("TEXT", options->text, "the text; - reads standard input")
+      ->required()
+      ->option_text(" ");
+  command->add_option("--model", options->model, "GGUF file")->option_text("PATH");
+  command->add_flag("--special", options->special, "texts of special tokens become those tokens");
+  command->add_flag("--json", options->as_json, "as JSON, for programs");
+  auto http = add_http(command);
+  command->callback([&action, options, http] {
+    action = [options, http]() -> Status {
+      if (!options->model.empty()) return tokenize_here(*options);
+      return with_router(*http,
+                         [&](const ApiClient& api) { return tokenize_by_router(api, *options); });
+    };
+  });
+}
+
+void add_keys(CLI::App& app, Action& action) {
+  auto* command = app.add_subcommand("keys", "Make CURVE keys for a server on real hosts");
+  command->footer(
+      "Writes key files into a directory: one pair for the router and one for each role (service,\n"
+      "worker, operator). Secret keys are readable by their owner alone; existing files are "
+      "kept.\n");
+  auto directory = std::make_shared<std::string>();
+  command->add_option("DIR", *directory, "where to write them")->required()->option_text(" ");
+  command->callback(
+      [&action, directory] { action = [directory] { return write_keys(*directory); }; });
+}
+
+int run_main(int argc, char** argv) {
+  // Children take their level from this variable too: by default they say only what needs
+  // attention.
+  setenv("BRIGADE_LOG", "warning", /*overwrite=*/0);
+  init_log("brigade");
+  CLI::App app(
+      "Brigade serves language models over a grid of worker processes.\n"
+      "First steps: `brigade up` in one terminal, `brigade chat` in another.");
+  app.name("brigade");
+  app.require_subcommand(1);
+  app.failure_message([](const CLI::App* failed, const CLI::Error& error) {
+    const auto chosen = failed->get_subcommands();
+    return str_cat("brigade: ", error.what(), "\nTry: brigade ",
+                   chosen.empty() ? "" : chosen.front()->get_name() + " ", "--help\n");
+  });
+  Action action;
+  for (auto* add : {add_up, add_run, add_chat, add_status, add_drain, add_tokenize, add_keys}) {
+    add(app, action);
+  }
+  const auto commands = app.get_subcommands([](CLI::App*) { return true; });
+  const auto is_first_word = [&](const CLI::App* command) {
+    return command->get_name() == argv[1];
+  };
+  if (argc > 1 && argv[1][0] != '-' && std::ranges::none_of(commands, is_first_word)) {
+    std::cerr << "brigade: there is no command " << quoted(argv[1]) << "\nTry: brigade --help\n";
+    return 2;
+  }
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? 0 : 2;
+  }
+  const Status status = action();
+  if (status.ok()) return 0;
+  std::cerr << "brigade: " << status.message() << "\n";
+  return 1;
+}
+
+}  // namespace
+}  // namespace brigade::tools
+
+int main(int argc, char** argv) {
+  return brigade::tools::run_main(argc, argv);
+}
