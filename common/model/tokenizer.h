@@ -14,6 +14,7 @@
 namespace brigade::model {
 
 class GgufFile;
+struct PromptSegment;  // chat_template.h
 
 /// Text to token ids and back. Immutable after load, safe to use from any thread.
 class Tokenizer {
@@ -21,14 +22,21 @@ class Tokenizer {
   static Result<std::shared_ptr<const Tokenizer>> load(const GgufFile& file);
   virtual ~Tokenizer() = default;
 
-  /// Appends the ids of `text` (must be valid UTF-8: checked by the caller with is_valid_utf8). With `parse_special`
-  /// the special tokens' texts in it become those tokens; without, they are ordinary text. No BOS or EOS is added.
-  /// Time is O(n log n) in the text's length whatever the text.
+  /// Appends the ids of `text` (must be valid UTF-8: checked by the caller with is_valid_utf8).
+  /// With `parse_special` the special tokens' texts in it become those tokens; without, they are
+  /// ordinary text. No BOS or EOS is added. Time is O(n log n) in the text's length whatever the
+  /// text.
   virtual void encode(std::string_view text, bool parse_special,
                       std::vector<std::int32_t>& ids) const = 0;
 
-  /// The raw bytes of a token (may be part of a UTF-8 character). Empty for control tokens unless `special`. Ids outside
-  /// the vocabulary give nothing.
+  /// Appends the ids of a rendered prompt: those of the whole text, as if it were one string, but
+  /// with special tokens only where the text is trusted (user-defined ones everywhere). No piece of
+  /// ordinary text ends where a segment does. This base encodes each segment by itself.
+  virtual void encode_prompt(std::span<const PromptSegment> segments,
+                             std::vector<std::int32_t>& ids) const;
+
+  /// The raw bytes of a token (may be part of a UTF-8 character). Empty for control tokens unless
+  /// `special`. Ids outside the vocabulary give nothing.
   [[nodiscard]] virtual std::string_view token_bytes(std::int32_t id, bool special) const = 0;
 
   [[nodiscard]] virtual std::int32_t vocab_size() const = 0;
@@ -47,8 +55,9 @@ class Tokenizer {
 
 [[nodiscard]] bool is_valid_utf8(std::string_view text);
 
-/// Turns tokens into text as they come and never gives out half a UTF-8 character: bytes that may still become one are
-/// held back; bytes that cannot are replaced by U+FFFD (one for each maximal invalid part, as WHATWG and HF do).
+/// Turns tokens into text as they come and never gives out half a UTF-8 character: bytes that may
+/// still become one are held back; bytes that cannot are replaced by U+FFFD (one for each maximal
+/// invalid part, as WHATWG and HF do).
 class StreamingDetokenizer final {
  public:
   explicit StreamingDetokenizer(std::shared_ptr<const Tokenizer> tokenizer, bool special = false);
