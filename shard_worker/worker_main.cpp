@@ -48,12 +48,6 @@ std::string default_name() {
   return str_cat(host.data(), '-', getpid());
 }
 
-std::string default_runtime_dir() {
-  const char* dir = std::getenv("XDG_RUNTIME_DIR");
-  if (dir != nullptr && *dir != 0) return str_cat(dir, "/brigade");
-  return str_cat("/tmp/brigade-", getuid());
-}
-
 void declare_place(CLI::App& app, WorkerOptions& options, double& give_up_after_s) {
   app.add_option("--router", options.router,
                  "Where the router listens for workers: tcp://HOST:PORT, HOST:PORT or ipc://PATH")
@@ -103,7 +97,6 @@ std::variant<WorkerOptions, int> parse_options(int argc, char** argv) {
   WorkerOptions options;
   options.name = default_name();
   options.num_threads = num_allowed_cpus();
-  options.runtime_dir = default_runtime_dir();
   double give_up_after_s = 0;
   CLI::App app(kDescription, "brigade-worker");
   app.set_version_flag("--version", std::string(wire::build_id()));

@@ -9,6 +9,7 @@
 #include <cstring>
 #include <fstream>
 
+#include "common/base/check.h"
 #include "common/base/strings.h"
 
 namespace brigade::worker {
@@ -37,20 +38,6 @@ std::uint64_t random_u64() {
     INVARIANT(got == sizeof value || (got < 0 && errno == EINTR)) << std::strerror(errno);
   }
   return value;
-}
-
-Status make_runtime_dir(const std::string& path) {
-  if (mkdir(path.c_str(), 0700) != 0 && errno != EEXIST) {
-    return unavailable(str_cat("cannot make the runtime directory ", quoted(path), ": ",
-                               std::strerror(errno), "; give another with --runtime-dir"));
-  }
-  struct stat info {};
-  if (lstat(path.c_str(), &info) != 0 || !S_ISDIR(info.st_mode) || info.st_uid != getuid()) {
-    return failed_precondition(str_cat("the runtime directory ", quoted(path),
-                                       " is not a directory of this user; give another with "
-                                       "--runtime-dir"));
-  }
-  return {};
 }
 
 }  // namespace brigade::worker

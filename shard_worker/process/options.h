@@ -21,7 +21,8 @@ struct WorkerOptions {
   int first_cpu = 0;
   bool spin = false;
   std::uint64_t memory_bytes = 0;  ///< weights and KV together
-  std::string runtime_dir;         ///< where the stage link's ipc socket is made
+  std::string
+      runtime_dir;  ///< of the stage link's ipc socket; empty: config::runtime_folder's choice
   std::string bind = "127.0.0.1";  ///< where the stage link's tcp port is bound
   std::optional<pid_t> expected_parent;
   Duration give_up_after = Duration::zero();  ///< without a router; zero: never

@@ -7,6 +7,7 @@
 
 #include "common/base/log.h"
 #include "common/base/strings.h"
+#include "common/config/discovery.h"
 #include "common/wire/build_info.h"
 #include "shard_worker/process/host.h"
 
@@ -20,15 +21,15 @@ std::string bracketed(const std::string& host) {
 
 }  // namespace
 
-Worker::Worker(const WorkerOptions& options)
+Worker::Worker(const std::string& runtime_dir)
     : incarnation_(random_u64()),
-      ipc_path_(str_cat(options.runtime_dir, "/worker-", getpid(), '-', std::hex,
-                        incarnation_ & 0xffff, ".sock")) {}
+      ipc_path_(str_cat(runtime_dir, "/worker-", getpid(), '-', std::hex, incarnation_ & 0xffff,
+                        ".sock")) {}
 
 Result<std::unique_ptr<Worker>> Worker::make(const WorkerOptions& options,
                                              std::unique_ptr<Engine> engine) {
-  RETURN_IF_ERROR(make_runtime_dir(options.runtime_dir));
-  std::unique_ptr<Worker> worker(new Worker(options));
+  ASSIGN_OR_RETURN(const std::string runtime_dir, config::runtime_folder(options.runtime_dir));
+  std::unique_ptr<Worker> worker(new Worker(runtime_dir));
   Worker* self = worker.get();
   ASSIGN_OR_RETURN(auto link,
                    StageLink::bind(worker->context_, {.ipc_path = worker->ipc_path_,

@@ -38,7 +38,7 @@ class Worker final {
   [[nodiscard]] const std::string& ipc_path() const { return ipc_path_; }
 
  private:
-  explicit Worker(const WorkerOptions& options);
+  explicit Worker(const std::string& runtime_dir);
   [[nodiscard]] wire::Hello make_hello(const WorkerOptions& options, const StageLink& link) const;
   void take_step(wire::StepCommand command);
 
