@@ -3,6 +3,7 @@
 
 #include <netinet/tcp.h>
 
+#include <algorithm>
 #include <boost/asio/buffer.hpp>
 #include <utility>
 
@@ -18,6 +19,8 @@ using boost::system::error_code;
 /// What a client may send ahead while its request is in work. Pipelining clients send little
 /// requests.
 constexpr std::size_t kMaxAhead = 64 << 10;
+/// A stop does not wait for clients that keep their end open.
+constexpr Duration kStopLinger = std::chrono::milliseconds(200);
 
 void append_chunk(std::string& out, std::string_view data) {
   static constexpr char kHex[] = "0123456789abcdef";
@@ -64,6 +67,8 @@ void Connection::start() {
 
 void Connection::refuse() {
   configure();
+  refused_ = true;
+  ++core_.num_refused;
   reject(overloaded("Too many connections."));
 }
 
@@ -312,7 +317,8 @@ void Connection::linger() {
   if (ec || peer_ended_) return close();
   phase_ = Phase::kLinger;
   input_.clear();
-  set_deadline(Clock::now() + core_.options.linger_timeout);
+  const Duration patience = core_.options.linger_timeout;
+  set_deadline(Clock::now() + (core_.stopping ? std::min(patience, kStopLinger) : patience));
   read();
 }
 
@@ -320,6 +326,7 @@ void Connection::close() {
   if (std::exchange(phase_, Phase::kClosed) == Phase::kClosed) return;
   if (const auto call = std::exchange(call_, nullptr)) call->on_gone();
   core_.body_bytes -= std::exchange(reserved_bytes_, 0);
+  if (refused_) --core_.num_refused;
   error_code ec;
   socket_.close(ec);
   timer_.cancel();

@@ -27,7 +27,8 @@ struct ServerCore {
   Routes& routes;
   HeadRules rules;
   std::unordered_set<std::shared_ptr<Connection>> connections{};
-  std::size_t body_bytes = 0;  ///< promised by the bodies being read
+  std::size_t num_refused = 0;  ///< of `connections`, those that were over the limit
+  std::size_t body_bytes = 0;   ///< promised by the bodies being read
   bool stopping = false;
 };
 
@@ -85,6 +86,7 @@ class Connection final : public Exchange, public std::enable_shared_from_this<Co
   ServerCore& core_;
   Phase phase_ = Phase::kHead;
   bool from_loopback_ = false;
+  bool refused_ = false;  ///< counted in core_.num_refused
 
   // The request.
   std::array<char, 4096> chunk_{};  ///< where the pending read writes

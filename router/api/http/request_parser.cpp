@@ -68,7 +68,8 @@ RequestParser::RequestParser(std::size_t max_header_bytes, std::size_t max_body_
   // Beast keeps a pointer to the callback: it has no state, and outlives every parser.
   static auto check_extension = [](std::uint64_t, beast::string_view extensions,
                                    beast::error_code& ec) {
-    if (extensions.size() > kMaxChunkExtension) ec = http::error::bad_chunk_extension;
+    const bool odd = !extensions.empty() && extensions.front() != ';';
+    if (odd || extensions.size() > kMaxChunkExtension) ec = http::error::bad_chunk_extension;
   };
   impl_->parser.on_chunk_header(check_extension);
 }

@@ -70,7 +70,8 @@ std::shared_ptr<Call> Routes::handle(HttpRequest request,
         {.status = 404, .message = str_cat("There is nothing at ", quoted(request.path), ".")}));
     return nullptr;
   }
-  const std::string_view method = request.method == "HEAD" ? "GET" : request.method;
+  const std::string_view sent = request.method;
+  const std::string_view method = sent == "HEAD" ? std::string_view("GET") : sent;
   if (method != route->method) {
     HttpReply reply = to_reply({.status = 405,
                                 .message = str_cat(quoted(request.path), " takes ", route->method,

@@ -87,11 +87,11 @@ struct HttpServer::Impl {
   }
 
   void take(tcp::socket socket) {
-    const std::size_t count = core.connections.size();
-    if (count >= options.max_connections + kMaxRefusals) return;
+    const bool fits = core.connections.size() - core.num_refused < options.max_connections;
+    if (!fits && core.num_refused >= kMaxRefusals) return;
     auto connection = std::make_shared<Connection>(std::move(socket), core);
     core.connections.insert(connection);
-    if (count < options.max_connections) {
+    if (fits) {
       connection->start();
     } else {
       connection->refuse();
