@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <vector>
@@ -12,15 +13,18 @@ namespace brigade::router {
 struct RouterConfig {
   std::uint32_t tp_size = 1;
   std::uint32_t pp_size = 1;
-  std::uint32_t max_replicas = 0;  ///< 0: as many as the workers give; else further workers stand by
+  std::uint32_t max_replicas =
+      0;  ///< 0: as many as the workers give; else further workers stand by
   wire::ActivationMode activations = wire::ActivationMode::kInt8;
   wire::KvType kv_type = wire::KvType::kF16;
   std::uint64_t max_kv_blocks = 0;  ///< a replica; 0: as many as fit its smallest rank
 
-  std::uint32_t step_tokens = 256;      ///< token budget of a step: decodes first, then prefill chunks
-  std::uint32_t max_seqs = 256;         ///< sequences running on a replica
-  std::vector<std::uint32_t> bucket_edges = {128, 512, 2048};  ///< prompt tokens; one more bucket above
-  Duration bucket_ageing = std::chrono::seconds(2);  ///< a request this old goes before younger ones of any bucket
+  std::uint32_t step_tokens = 256;  ///< token budget of a step: decodes first, then prefill chunks
+  std::uint32_t max_seqs = 256;     ///< sequences running on a replica
+  std::vector<std::uint32_t> bucket_edges = {128, 512,
+                                             2048};  ///< prompt tokens; one more bucket above
+  Duration bucket_ageing =
+      std::chrono::seconds(2);  ///< a request this old goes before younger ones of any bucket
   std::uint64_t max_queued_requests = 8192;
   std::uint64_t max_queued_tokens = 16'000'000;
   std::uint64_t max_queued_requests_per_tenant = 8192;
@@ -28,18 +32,24 @@ struct RouterConfig {
   Duration default_deadline = std::chrono::seconds(600);
   Duration heartbeat_timeout = std::chrono::seconds(10);  ///< a rank silent for longer is lost
   Duration load_timeout = std::chrono::seconds(300);
-  Duration step_timeout = std::chrono::seconds(60);  ///< a replica that owes a result for longer is torn down
+  Duration step_timeout =
+      std::chrono::seconds(60);  ///< a replica that owes a result for longer is torn down
   std::uint32_t collective_timeout_ms = 30000;
   std::uint32_t max_fail_overs = 3;  ///< of one request
   wire::SimCost sim;
+
+  std::string schema_hash;  ///< that workers must have; empty: that of the first one
+  std::uint64_t seed =
+      0;  ///< mixed into the seeds of requests that bring none: random at each start of the router
 };
 
-/// The whole mind of the router, pure and deterministic: events and `now` in, actions out. No clock, thread, socket,
-/// actor or unordered iteration. It owns every request (Ledger), the queues, every replica's plan and KV blocks, and the
-/// membership of workers (Cluster).
+/// The whole mind of the router, pure and deterministic: events and `now` in, actions out. No
+/// clock, thread, socket, actor or unordered iteration. It owns every request (Ledger), the queues,
+/// every replica's plan and KV blocks, and the membership of workers (Cluster).
 ///
-/// After any call, take_actions() gives what must be sent, in order. advance() must be called at next_wake() at the
-/// latest. Exactly one Output with a finish reason comes for each submitted request, refused ones included.
+/// After any call, take_actions() gives what must be sent, in order. advance() must be called at
+/// next_wake() at the latest. Exactly one Output with a finish reason comes for each submitted
+/// request, refused ones included.
 class Router final {
  public:
   Router(RouterConfig config, std::vector<std::shared_ptr<const ServedModel>> models);
@@ -47,7 +57,8 @@ class Router final {
 
   // Clients.
   void submit(Request request, TimePoint now);
-  /// Ends the request with kCancelled unless it has ended: then nothing happens. Its blocks return within a step.
+  /// Ends the request with kCancelled unless it has ended: then nothing happens. Its blocks return
+  /// within a step.
   void cancel(RequestId request, TimePoint now);
 
   // Workers.
@@ -70,8 +81,9 @@ class Router final {
   /// At least one replica is ready.
   [[nodiscard]] bool ready() const;
 
-  /// Checks every invariant of the ledger, the queue and the blocks (tests, and debug builds after each event): each
-  /// request in one place, each block free, owned or in flight, counts that add up. INVARIANT on failure.
+  /// Checks every invariant of the ledger, the queue and the blocks (tests, and debug builds after
+  /// each event): each request in one place, each block free, owned or in flight, counts that add
+  /// up. INVARIANT on failure.
   void audit() const;
 
  private:

@@ -29,7 +29,7 @@ struct ServedModel {
   model::ModelSpec spec;
   std::shared_ptr<const model::Tokenizer> tokenizer;
   std::shared_ptr<const model::ChatTemplate> chat_template;  ///< null: the model has none
-  std::int64_t max_context = 0;  ///< tokens; the model's limit or less
+  std::int64_t max_context = 0;                              ///< tokens; the model's limit or less
 };
 
 /// One sequence to generate (n choices or a list of prompts are several requests).
@@ -47,18 +47,20 @@ struct Usage {
   std::uint32_t cached_tokens = 0;
 };
 
-/// What a client gets, in order: scored prompt tokens first (when asked for), then pieces of text; the last one, and only
-/// it, has a finish reason.
+/// What a client gets, in order: scored prompt tokens first (when asked for), then pieces of text;
+/// the last one, and only it, has a finish reason.
 struct Output {
   RequestId request = 0;
-  std::string text;                              ///< whole characters; empty when held back
-  std::vector<wire::OutputToken> tokens;         ///< new output tokens
-  std::vector<std::string> token_texts;          ///< beside `tokens`, when logprobs are asked for: raw bytes of each
-  std::vector<wire::OutputToken> prompt_tokens;  ///< when num_prompt_logprobs >= 0: all of them, once
+  std::string text;                       ///< whole characters; empty when held back
+  std::vector<wire::OutputToken> tokens;  ///< new output tokens
+  std::vector<std::string>
+      token_texts;  ///< beside `tokens`, when logprobs are asked for: raw bytes of each
+  std::vector<wire::OutputToken>
+      prompt_tokens;  ///< when num_prompt_logprobs >= 0: all of them, once
   wire::FinishReason finish = wire::FinishReason::kNone;
-  std::string stop_reason;  ///< the stop string, or the id of the stop token in decimal
-  Status status;            ///< with kError (and the cause with kCancelled)
-  Usage usage;              ///< with a finish reason
+  std::string stop_reason;          ///< the stop string, or the id of the stop token in decimal
+  Status status;                    ///< with kError (and the cause with kCancelled)
+  Usage usage;                      ///< with a finish reason
   std::uint32_t retry_after_s = 0;  ///< with kResourceExhausted or kUnavailable
 };
 
@@ -76,7 +78,7 @@ struct Actions {
 struct RankStatus {
   std::string worker;  ///< its name
   std::uint32_t pid = 0;
-  std::string state;   ///< loading, ready, draining, lost
+  std::string state;  ///< loading, ready, draining, lost
   std::uint32_t tp_rank = 0;
   std::uint32_t pp_stage = 0;
   Range layers;
@@ -115,6 +117,8 @@ struct RouterStatus {
   std::uint64_t refused = 0;
   std::uint64_t in_flight = 0;
   std::uint64_t generated_tokens = 0;
+  std::uint64_t preempted = 0;    ///< times that a request lost its place because KV ran out
+  std::uint64_t failed_over = 0;  ///< times that a request lost its replica
 };
 
 }  // namespace brigade::router

@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "router/core/ledger.h"
+
+#include "common/base/check.h"
+
+namespace brigade::router {
+
+LiveRequest& Ledger::accept(std::unique_ptr<LiveRequest> request) {
+  request->order = next_order_++;
+  request->phase = RequestPhase::kQueued;
+  LiveRequest& accepted = *request;
+  const bool is_new = requests_.emplace(accepted.id, std::move(request)).second;
+  INVARIANT(is_new) << "request id " << accepted.id << " is in use";
+  deadlines_.emplace(accepted.deadline, accepted.id);
+  ++counts_.accepted;
+  return accepted;
+}
+
+void Ledger::refuse(const Request& request, Status status, std::uint32_t retry_after_s) {
+  ++counts_.refused;
+  Output output{.request = request.id,
+                .finish = wire::FinishReason::kError,
+                .status = std::move(status),
+                .retry_after_s = retry_after_s};
+  output.usage.prompt_tokens = static_cast<std::uint32_t>(request.prompt.size());
+  outputs_.push_back(std::move(output));
+}
+
+LiveRequest* Ledger::find(RequestId id) {
+  const auto it = requests_.find(id);
+  return it == requests_.end() ? nullptr : it->second.get();
+}
+
+void Ledger::place(LiveRequest& request, ReplicaId replica) {
+  INVARIANT(request.phase == RequestPhase::kQueued) << "request " << request.id << " is not queued";
+  request.phase = RequestPhase::kPlaced;
+  request.replica = replica;
+}
+
+void Ledger::unplace_preempted(LiveRequest& request) {
+  unplace(request);
+  ++request.num_preemptions;
+  ++counts_.preempted;
+}
+
+void Ledger::unplace_failed_over(LiveRequest& request) {
+  unplace(request);
+  ++request.num_fail_overs;
+  ++counts_.failed_over;
+}
+
+void Ledger::unplace(LiveRequest& request) {
+  INVARIANT(request.phase == RequestPhase::kPlaced) << "request " << request.id << " is not placed";
+  request.phase = RequestPhase::kQueued;
+  // Positions come again from the first one: a prompt that was scored in part is scored anew.
+  if (!request.prompt_scored) request.prompt_scores.clear();
+}
+
+void Ledger::on_prompt_scored(LiveRequest& request) {
+  INVARIANT(!request.prompt_scored) << "prompt of request " << request.id << " scored twice";
+  INVARIANT_EQ(request.prompt_scores.size(), request.num_prompt);
+  request.prompt_scored = true;
+}
+
+/// An Output with the scored prompt in it, if that has not gone out yet.
+Output Ledger::start_output(LiveRequest& request) {
+  Output output{.request = request.id};
+  if (request.prompt_scored) output.prompt_tokens = std::exchange(request.prompt_scores, {});
+  return output;
+}
+
+bool Ledger::on_token(LiveRequest& request, wire::OutputToken token) {
+  INVARIANT(request.phase == RequestPhase::kPlaced) << "token for request " << request.id;
+  INVARIANT_LT(request.num_output(), request.max_tokens());
+  ++counts_.generated_tokens;
+  request.tokens.push_back(token.token);
+  OutputStream::Piece piece = request.stream->push(token.token);
+  Output output = start_output(request);
+  output.text = std::move(piece.text);
+  if (request.params.num_logprobs >= 0) {
+    output.token_texts.emplace_back(request.model->tokenizer->token_bytes(token.token, true));
+  }
+  output.tokens.push_back(std::move(token));
+  if (piece.finish == wire::FinishReason::kNone) {
+    outputs_.push_back(std::move(output));
+    return false;
+  }
+  output.finish = piece.finish;
+  output.stop_reason = std::move(piece.stop_reason);
+  finish(request, std::move(output));
+  return true;
+}
+
+void Ledger::end_scored(LiveRequest& request) {
+  INVARIANT(request.only_scores() && request.prompt_scored) << "request " << request.id;
+  Output output = start_output(request);
+  output.finish = wire::FinishReason::kLength;
+  finish(request, std::move(output));
+}
+
+void Ledger::end(LiveRequest& request, wire::FinishReason reason, Status status,
+                 std::uint32_t retry_after_s) {
+  Output output = start_output(request);
+  output.text = request.stream->flush();
+  output.finish = reason;
+  output.status = std::move(status);
+  output.retry_after_s = retry_after_s;
+  finish(request, std::move(output));
+}
+
+void Ledger::finish(LiveRequest& request, Output output) {
+  INVARIANT(request.phase != RequestPhase::kEnded) << "request " << request.id << " ended twice";
+  request.phase = RequestPhase::kEnded;
+  switch (output.finish) {
+    case wire::FinishReason::kStop:
+    case wire::FinishReason::kLength:
+      ++counts_.completed;
+      break;
+    case wire::FinishReason::kCancelled:
+      ++counts_.cancelled;
+      break;
+    case wire::FinishReason::kError:
+      ++counts_.failed;
+      break;
+    case wire::FinishReason::kNone:
+      INVARIANT(false) << "request " << request.id << " has no end";
+  }
+  output.usage = {.prompt_tokens = request.num_prompt, .completion_tokens = request.num_output()};
+  outputs_.push_back(std::move(output));
+  deadlines_.erase({request.deadline, request.id});
+  requests_.erase(request.id);
+}
+
+std::vector<LiveRequest*> Ledger::expired(TimePoint now) {
+  std::vector<LiveRequest*> late;
+  for (auto it = deadlines_.begin(); it != deadlines_.end() && it->first <= now; ++it) {
+    late.push_back(find(it->second));
+  }
+  return late;
+}
+
+TimePoint Ledger::next_deadline() const {
+  return deadlines_.empty() ? kNever : deadlines_.begin()->first;
+}
+
+void Ledger::audit() const {
+  INVARIANT_EQ(counts_.accepted,
+               counts_.completed + counts_.failed + counts_.cancelled + requests_.size());
+  INVARIANT_EQ(deadlines_.size(), requests_.size());
+  for (const auto& [id, request] : requests_) {
+    INVARIANT_EQ(id, request->id);
+    INVARIANT(request->phase != RequestPhase::kEnded) << "request " << id << " ended but kept";
+    INVARIANT_LE(request->num_output(), request->max_tokens());
+    INVARIANT_EQ(request->stream->num_tokens(), request->num_output());
+  }
+}
+
+}  // namespace brigade::router

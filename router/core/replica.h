@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <optional>
+#include <vector>
+
+#include "router/core/block_pool.h"
+#include "router/core/id_set.h"
+#include "router/core/sequence.h"
+#include "router/core/types.h"
+
+namespace brigade::router {
+
+/// What a result brings, as it is applied. The sink may remove() any request from the replica
+/// meanwhile.
+class ResultSink {
+ public:
+  virtual ~ResultSink() = default;
+  /// request.prompt_scores is complete. Comes before the first sampled token.
+  virtual void on_prompt_scored(LiveRequest& request) = 0;
+  virtual void on_sampled(LiveRequest& request, wire::OutputToken token) = 0;
+};
+
+/// The plan of one replica in one epoch: its slots, KV blocks, lanes, and the steps in flight.
+///
+/// P stages have P lanes, and each sequence is in one of them. A lane has at most two steps in
+/// flight: the second is issued before the first one's tokens are back (kTokenFromSample), which
+/// hides the router's round trip. Ranks run steps in order, and a step that waits for a sample
+/// holds up those behind it; so lanes take turns, and only a lane that has nothing in flight may
+/// come out of turn:
+///
+///     stage 0   |a1|b1|c1|a2|b2|c2|a3|          a2 needs the tokens of a1, which stage 2 has just
+///     drawn stage 1      |a1|b1|c1|a2|b2|c2| stage 2         |a1|b1|c1|a2|b2|c2|
+class Replica final {
+ public:
+  struct Options {
+    ReplicaId id = 0;
+    std::size_t model_index = 0;
+    std::uint64_t epoch = 0;
+    std::uint32_t pp_size = 1;
+    std::uint64_t num_blocks = 0;
+    std::uint32_t step_tokens = 256;
+    std::uint32_t max_seqs = 256;
+    std::int64_t vocab_size = 0;
+  };
+  explicit Replica(const Options& options);
+
+  [[nodiscard]] const Options& options() const { return options_; }
+
+  /// Whether the request fits when it is alone here.
+  [[nodiscard]] bool can_ever_hold(const LiveRequest& request) const;
+  /// Whether it can start now: a slot, blocks for what it has and one token more (and some to spare
+  /// for those that run, else they would be preempted at once), and not more prefill waiting than
+  /// one step of each lane.
+  [[nodiscard]] bool can_take(const LiveRequest& request) const;
+  /// Requires can_take(). Sets request.slot.
+  void admit(LiveRequest& request);
+  /// The request ended or goes elsewhere: its steps in flight are ignored, and its blocks and slot
+  /// come back when they have ended.
+  void remove(std::uint32_t slot, RequestId request);
+
+  /// The next step to send to every rank; false when there is none now. Call until false after each
+  /// event.
+  [[nodiscard]] bool plan(TimePoint now, wire::StepCommand& command);
+  /// Requests that plan() took off the replica because KV ran out; they go back to the queue.
+  [[nodiscard]] std::vector<LiveRequest*> take_preempted();
+
+  /// Applies a result. An error says what does not match what is in flight: the replica must then
+  /// be torn down, and nothing of the result was applied.
+  Status on_result(const wire::StepResult& result, TimePoint now, ResultSink& sink);
+
+  /// Since when the oldest result is owed; kNever without a step in flight.
+  [[nodiscard]] TimePoint owed_since() const;
+  [[nodiscard]] std::size_t num_steps_in_flight() const { return flight_.size(); }
+  [[nodiscard]] std::uint64_t num_steps() const { return num_steps_ended_; }
+  [[nodiscard]] std::uint32_t num_requests() const { return num_requests_; }
+  [[nodiscard]] std::vector<LiveRequest*> requests() const;
+  /// Tokens of work that were placed here and are not done, outputs as expected.
+  [[nodiscard]] std::uint64_t load_tokens() const { return prefill_backlog_ + expected_output_; }
+  [[nodiscard]] const BlockPool& blocks() const { return pool_; }
+
+  void audit() const;
+
+ private:
+  static constexpr std::uint32_t kMaxLaneSteps = 2;
+
+  struct Lane {
+    std::vector<std::uint32_t> slots;  ///< of its sequences, in order of admission
+    std::uint32_t in_flight = 0;       ///< steps
+    std::size_t cursor = 0;  ///< where decodes start, when they are more than a step's budget
+  };
+
+  // replica.cpp: who is here, and what runs next
+  [[nodiscard]] std::uint64_t blocks_to_start(const LiveRequest& request) const;
+  [[nodiscard]] std::uint32_t cheapest_lane() const;
+  [[nodiscard]] bool has_work(const Lane& lane) const;
+  [[nodiscard]] bool has_prefill(const Lane& lane) const;
+  [[nodiscard]] bool build(std::uint32_t lane, bool prefill_only, TimePoint now,
+                           wire::StepCommand& command);
+  void add_decodes(Lane& lane, class StepBuilder& builder, std::uint32_t& budget);
+  void add_prefills(Lane& lane, class StepBuilder& builder, std::uint32_t& budget);
+  [[nodiscard]] std::uint32_t chunk_size(Sequence& sequence, std::uint32_t budget) const;
+  void find_blocks(Lane& lane);
+  bool find_block(Sequence& sequence);
+  void preempt(Sequence& victim);
+  [[nodiscard]] Sequence& youngest();
+  void detach(Sequence& sequence);
+  void close(std::uint32_t slot);
+
+  // replica_results.cpp
+  Status check_result(const wire::StepResult& result) const;
+  void apply_entries(const wire::StepResult& result, const FlightStep& flight, ResultSink& sink);
+  void rebalance();
+
+  Options options_;
+  BlockPool pool_;
+  IdSet free_slots_;
+  std::vector<Sequence> sequences_;        ///< [max_seqs]
+  std::vector<Lane> lanes_;                ///< [pp_size]
+  std::vector<std::uint32_t> lane_order_;  ///< whose turn it is: least recently issued first
+  std::deque<FlightStep> flight_;          ///< in order of steps
+  std::vector<FlightStep> spare_flights_;  ///< keep their vectors
+  std::vector<std::uint32_t> release_;     ///< slots that the next command releases
+  std::vector<std::uint32_t> scratch_;
+  std::vector<LiveRequest*> preempted_;
+  std::uint64_t last_step_ = 0;
+  std::uint64_t num_steps_ended_ = 0;
+  TimePoint last_result_ = TimePoint::min();
+  std::uint32_t num_requests_ = 0;
+  std::uint64_t prefill_backlog_ = 0;  ///< tokens placed but not in a step yet
+  std::uint64_t expected_output_ = 0;
+};
+
+}  // namespace brigade::router

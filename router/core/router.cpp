@@ -1,0 +1,296 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "router/core/router.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "common/base/check.h"
+#include "common/base/random.h"
+#include "common/base/strings.h"
+#include "router/core/limits.h"
+#include "router/core/router_impl.h"
+
+namespace brigade::router {
+namespace {
+
+constexpr std::uint32_t kRetryUnavailableS = 5;
+constexpr std::uint32_t kRetryClosedS = 10;
+
+std::string names(const Cluster::Models& models) {
+  std::string text;
+  for (const auto& model : models)
+    text += (text.empty() ? "" : ", ") + quoted(model->name);
+  return text;
+}
+
+}  // namespace
+
+Router::Impl::Impl(RouterConfig router_config, Cluster::Models served_models)
+    : config(std::move(router_config)), models(std::move(served_models)), cluster(config, models) {
+  for (std::size_t i = 0; i < models.size(); ++i) {
+    queues.emplace_back(config.bucket_edges, config.bucket_ageing);
+    last_loss.emplace_back("no replica came up");
+  }
+}
+
+void Router::Impl::submit(Request request, TimePoint now) {
+  const auto model = std::find_if(models.begin(), models.end(), [&request](const auto& candidate) {
+    return candidate->name == request.model;
+  });
+  if (model == models.end()) {
+    ledger.refuse(request,
+                  not_found(str_cat("model: there is no ", quoted(request.model),
+                                    "; this router serves ", names(models))),
+                  0);
+    return;
+  }
+  const auto model_index = static_cast<std::size_t>(model - models.begin());
+  Result<wire::GenerationParams> params =
+      check_request(request, **model, max_kv_tokens(model_index));
+  if (!params.ok()) {
+    ledger.refuse(request, params.status(), 0);
+    return;
+  }
+  std::uint32_t retry_after_s = 0;
+  const Status admitted = check_admission(request, model_index, now, retry_after_s);
+  if (!admitted.ok()) {
+    ledger.refuse(request, admitted, retry_after_s);
+    return;
+  }
+  LiveRequest& accepted =
+      ledger.accept(make_request(std::move(request), model_index, std::move(*params), now));
+  if (accepted.last_position() == 0) {  // one prompt token to score: nothing comes before it
+    accepted.prompt_scores.push_back({.token = accepted.tokens[0]});
+    ledger.on_prompt_scored(accepted);
+    ledger.end_scored(accepted);
+    return;
+  }
+  enqueue(accepted, now, /*in_front=*/false);
+}
+
+Status Router::Impl::check_admission(const Request& request, std::size_t model_index, TimePoint now,
+                                     std::uint32_t& retry_after_s) const {
+  if (closed) {
+    retry_after_s = kRetryClosedS;
+    return unavailable("the router is shutting down");
+  }
+  if (!cluster.can_serve(model_index)) {
+    retry_after_s = kRetryUnavailableS;
+    return unavailable(str_cat("no replica of ", quoted(request.model),
+                               " is there or forming: ", cluster.why_not(model_index)));
+  }
+  const std::uint64_t tokens = queued_tokens();
+  retry_after_s = drain_rate.retry_after_s(tokens, now);
+  if (queued_requests() >= config.max_queued_requests) {
+    return resource_exhausted(
+        str_cat("the queue is full: ", queued_requests(), " requests wait; try again later"));
+  }
+  if (tokens + request.prompt.size() > config.max_queued_tokens) {
+    return resource_exhausted(
+        str_cat("the queue is full: ", tokens, " tokens wait; try again later"));
+  }
+  std::uint64_t of_tenant = 0;
+  for (const FairQueue& queue : queues)
+    of_tenant += queue.tenant_size(request.tenant);
+  if (of_tenant >= config.max_queued_requests_per_tenant) {
+    return resource_exhausted(
+        str_cat("too many requests: ", of_tenant, " of yours wait; try again later"));
+  }
+  return {};
+}
+
+std::unique_ptr<LiveRequest> Router::Impl::make_request(Request&& request, std::size_t model_index,
+                                                        wire::GenerationParams params,
+                                                        TimePoint now) const {
+  auto live = std::make_unique<LiveRequest>();
+  live->id = request.id;
+  live->tenant = std::move(request.tenant);
+  live->model_index = model_index;
+  live->model = models[model_index];
+  live->seed = params.seed.value_or(random_bits(config.seed, request.id));
+  live->deadline =
+      now + (params.deadline_ms > 0 ? Duration(std::chrono::milliseconds(params.deadline_ms))
+                                    : config.default_deadline);
+  live->is_open_ended = !request.params.max_tokens;
+  live->num_prompt = static_cast<std::uint32_t>(request.prompt.size());
+  live->tokens = std::move(request.prompt);
+  live->prompt_scored = params.num_prompt_logprobs < 0;
+  live->stream = std::make_unique<OutputStream>(live->model->tokenizer, params);
+  live->params = std::move(params);
+  return live;
+}
+
+std::int64_t Router::Impl::max_kv_tokens(std::size_t model_index) const {
+  std::uint64_t most = 0;
+  for (const auto& [id, target] : targets) {
+    if (!target.accepts || target.replica->options().model_index != model_index) continue;
+    most = std::max(most, target.replica->options().num_blocks);
+  }
+  return static_cast<std::int64_t>(most * wire::kBlockSize);
+}
+
+std::uint64_t Router::Impl::queued_requests() const {
+  std::uint64_t count = 0;
+  for (const FairQueue& queue : queues)
+    count += queue.size();
+  return count;
+}
+
+std::uint64_t Router::Impl::queued_tokens() const {
+  std::uint64_t count = 0;
+  for (const FairQueue& queue : queues)
+    count += queue.tokens();
+  return count;
+}
+
+void Router::Impl::enqueue(const LiveRequest& request, TimePoint now, bool in_front) {
+  QueueItem item{.id = request.id,
+                 .order = request.order,
+                 .tenant = request.tenant,
+                 .num_prompt = request.tokens.size(),
+                 .cost = request.cost(),
+                 .since = now};
+  FairQueue& queue = queues[request.model_index];
+  if (in_front) {
+    queue.push_front(std::move(item));
+  } else {
+    queue.push(std::move(item));
+  }
+}
+
+void Router::Impl::end(LiveRequest& request, wire::FinishReason finish, Status status,
+                       std::uint32_t retry_after_s) {
+  if (request.phase == RequestPhase::kPlaced) {
+    replicas.at(request.replica)->remove(request.slot, request.id);
+    dirty.insert(request.replica);
+  } else {
+    queues[request.model_index].remove(request.id);
+  }
+  ledger.end(request, finish, std::move(status), retry_after_s);
+}
+
+Router::Router(RouterConfig config, std::vector<std::shared_ptr<const ServedModel>> models)
+    : impl_(std::make_unique<Impl>(std::move(config), std::move(models))) {}
+
+Router::~Router() = default;
+
+void Router::submit(Request request, TimePoint now) {
+  impl_->submit(std::move(request), now);
+  impl_->pump(now);
+}
+
+void Router::cancel(RequestId request, TimePoint now) {
+  LiveRequest* live = impl_->ledger.find(request);
+  if (live == nullptr) return;
+  impl_->end(*live, wire::FinishReason::kCancelled, cancelled("cancelled by its client"));
+  impl_->pump(now);
+}
+
+void Router::on_message(WorkerId worker, wire::FromWorker message, TimePoint now) {
+  impl_->on_message(worker, std::move(message), now);
+  impl_->pump(now);
+}
+
+void Router::on_worker_lost(WorkerId worker, const std::string& reason, TimePoint now) {
+  impl_->cluster.on_worker_lost(worker, reason, now);
+  impl_->pump(now);
+}
+
+Status Router::drain(ReplicaId replica, TimePoint now) {
+  RETURN_IF_ERROR(impl_->cluster.drain(replica));
+  const std::size_t model_index = impl_->cluster.find_replica(replica)->model_index;
+  const auto target = impl_->targets.find(replica);
+  if (target != impl_->targets.end()) target->second.accepts = false;
+  impl_->last_loss[model_index] = str_cat("replica ", replica, " drains");
+  impl_->pump(now);
+  impl_->end_if_hopeless(model_index);
+  return {};
+}
+
+void Router::close(TimePoint now) {
+  impl_->closed = true;
+  impl_->pump(now);
+}
+
+void Router::advance(TimePoint now) {
+  impl_->advance(now);
+  impl_->pump(now);
+}
+
+TimePoint Router::next_wake() const {
+  TimePoint wake = std::min(impl_->ledger.next_deadline(), impl_->cluster.next_wake());
+  for (const auto& [id, replica] : impl_->replicas) {
+    const TimePoint owed = replica->owed_since();
+    if (owed != kNever) wake = std::min(wake, owed + impl_->config.step_timeout);
+  }
+  return wake;
+}
+
+Actions Router::take_actions() {
+  std::vector<Output> outputs = impl_->ledger.take_outputs();
+  Actions actions = std::exchange(impl_->actions, {});
+  actions.outputs = std::move(outputs);
+  return actions;
+}
+
+RouterStatus Router::status() const {
+  RouterStatus status;
+  status.replicas = impl_->cluster.status();
+  for (ReplicaStatus& of_replica : status.replicas) {
+    const auto it = impl_->replicas.find(of_replica.id);
+    if (it == impl_->replicas.end()) continue;
+    of_replica.kv_used = it->second->blocks().num_owned();
+    of_replica.running = it->second->num_requests();
+    of_replica.steps = it->second->num_steps();
+  }
+  status.idle_workers = impl_->cluster.num_idle();
+  status.queued_requests = impl_->queued_requests();
+  status.queued_tokens = impl_->queued_tokens();
+  const std::vector<std::uint32_t>& edges = impl_->config.bucket_edges;
+  for (std::size_t i = 0; i <= edges.size(); ++i) {
+    BucketStatus bucket{.max_tokens = i < edges.size() ? edges[i] : ~std::uint32_t{0}};
+    for (const FairQueue& queue : impl_->queues)
+      bucket.requests += queue.bucket_size(i);
+    status.buckets.push_back(bucket);
+  }
+  const Ledger::Counts& counts = impl_->ledger.counts();
+  status.accepted = counts.accepted;
+  status.completed = counts.completed;
+  status.failed = counts.failed;
+  status.cancelled = counts.cancelled;
+  status.refused = counts.refused;
+  status.in_flight = impl_->ledger.num_in_flight();
+  status.generated_tokens = counts.generated_tokens;
+  status.preempted = counts.preempted;
+  status.failed_over = counts.failed_over;
+  return status;
+}
+
+bool Router::ready() const {
+  return impl_->cluster.has_ready_replica();
+}
+
+void Router::audit() const {
+  impl_->ledger.audit();
+  impl_->cluster.audit();
+  for (const FairQueue& queue : impl_->queues)
+    queue.audit();
+  std::uint64_t num_placed = 0;
+  for (const auto& [id, replica] : impl_->replicas) {
+    replica->audit();
+    num_placed += replica->num_requests();
+    const ReplicaRecord* record = impl_->cluster.find_replica(id);
+    INVARIANT(record != nullptr && record->is_live()) << "replica " << id << " has a plan only";
+    INVARIANT_EQ(record->epoch, replica->options().epoch);
+  }
+  std::uint64_t num_queued = 0;
+  for (const auto& [id, request] : impl_->ledger.requests()) {
+    if (request->phase == RequestPhase::kPlaced) continue;
+    INVARIANT(impl_->queues[request->model_index].contains(id)) << "request " << id << " is lost";
+    ++num_queued;
+  }
+  INVARIANT_EQ(num_queued, impl_->queued_requests());
+  INVARIANT_EQ(num_placed + num_queued, impl_->ledger.num_in_flight());
+}
+
+}  // namespace brigade::router

@@ -1,0 +1,255 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <utility>
+#include <variant>
+
+#include "common/base/check.h"
+#include "common/base/log.h"
+#include "common/base/strings.h"
+#include "router/core/router_impl.h"
+
+namespace brigade::router {
+namespace {
+
+template <typename... Handlers>
+struct Overloaded : Handlers... {
+  using Handlers::operator()...;
+};
+
+constexpr std::uint32_t kRetryLostS = 5;
+
+}  // namespace
+
+void Router::Impl::on_message(WorkerId worker, wire::FromWorker message, TimePoint now) {
+  if (auto* hello = std::get_if<wire::Hello>(&message)) {
+    cluster.on_hello(worker, std::move(*hello), now);
+    return;
+  }
+  if (auto* goodbye = std::get_if<wire::Goodbye>(&message)) {
+    cluster.on_worker_lost(worker, "it leaves: " + goodbye->reason, now);
+    return;
+  }
+  if (!cluster.on_heard(worker, now)) return;
+  std::visit(Overloaded{
+                 [](const wire::Hello&) {},
+                 [](const wire::Goodbye&) {},
+                 [&](const wire::LoadProgress& m) { cluster.on_load_progress(worker, m, now); },
+                 [&](const wire::Loaded& m) { cluster.on_loaded(worker, m, now); },
+                 [&](const wire::Ready& m) { cluster.on_ready(worker, m, now); },
+                 [&](const wire::Failed& m) { cluster.on_failed(worker, m, now); },
+                 [&](const wire::Heartbeat& m) { cluster.on_heartbeat(worker, m, now); },
+                 [&](const wire::StepResult& m) { on_result(worker, m, now); },
+                 [&](const wire::StageTimes& m) { cluster.on_busy(worker, m.compute_us, now); },
+             },
+             message);
+}
+
+void Router::Impl::on_result(WorkerId worker, const wire::StepResult& result, TimePoint now) {
+  const WorkerRecord& record = *cluster.find_worker(worker);
+  // Of an epoch that is over, or from a worker that has none: too late, and of no account.
+  if (record.epoch == 0 || record.epoch != result.epoch) return;
+  const auto it = replicas.find(record.replica);
+  Status applied;
+  if (it == replicas.end()) {
+    applied = data_loss(str_cat("result of step ", result.step, " before the replica is ready"));
+  } else if (record.tp_rank != 0 || record.pp_stage + 1 != config.pp_size) {
+    applied = data_loss(str_cat("result of step ", result.step, " from the wrong rank"));
+  } else {
+    cluster.on_busy(worker, result.compute_us, now);
+    applied = it->second->on_result(result, now, *this);
+  }
+  if (applied.ok()) {
+    cluster.note_success(record.replica);
+    dirty.insert(record.replica);
+    return;
+  }
+  log_error(str_cat(describe(record), ": ", applied.message()));
+  cluster.fail_replica(record.replica, str_cat(describe(record), ": ", applied.message()), now);
+}
+
+void Router::Impl::on_prompt_scored(LiveRequest& request) {
+  ledger.on_prompt_scored(request);
+  if (!request.only_scores()) return;
+  replicas.at(request.replica)->remove(request.slot, request.id);
+  ledger.end_scored(request);
+}
+
+void Router::Impl::on_sampled(LiveRequest& request, wire::OutputToken token) {
+  const std::uint32_t slot = request.slot;
+  const RequestId id = request.id;
+  Replica& replica = *replicas.at(request.replica);
+  if (ledger.on_token(request, std::move(token))) replica.remove(slot, id);
+}
+
+void Router::Impl::advance(TimePoint now) {
+  for (LiveRequest* request : ledger.expired(now)) {
+    end(*request, wire::FinishReason::kError,
+        deadline_exceeded(
+            str_cat("the deadline passed after ", request->num_output(), " output tokens")));
+  }
+  cluster.advance(now);
+  for (const auto& [id, replica] : replicas) {
+    const TimePoint owed = replica->owed_since();
+    if (owed == kNever || owed + config.step_timeout > now) continue;
+    cluster.fail_replica(id,
+                         str_cat("it owes a step's result for ",
+                                 std::chrono::duration<double>(now - owed).count(), " s"),
+                         now);
+  }
+}
+
+void Router::Impl::pump(TimePoint now) {
+  do {
+    cluster.form(now);
+    apply_cluster_events(now);
+    for (std::size_t i = 0; i < models.size(); ++i)
+      dispatch(i, now);
+  } while (plan_dirty(now));
+  release_drained();
+  for (SendToWorker& send : cluster.take_sends())
+    actions.sends.push_back(std::move(send));
+}
+
+void Router::Impl::apply_cluster_events(TimePoint now) {
+  const std::vector<ClusterEvent> events = cluster.take_events();
+  bool fewer = false;
+  for (const ClusterEvent& event : events) {
+    if (event.kind == ClusterEvent::Kind::kReady) replica_ready(event);
+    if (event.kind == ClusterEvent::Kind::kDown) replica_down(event, now);
+    fewer |= event.kind != ClusterEvent::Kind::kReady;
+  }
+  if (!fewer) return;
+  cluster.form(now);
+  for (std::size_t i = 0; i < models.size(); ++i)
+    end_if_hopeless(i);
+}
+
+void Router::Impl::replica_ready(const ClusterEvent& event) {
+  const ReplicaRecord& record = *cluster.find_replica(event.replica);
+  if (record.state != ReplicaState::kReady) return;  // and gone again
+  auto replica = std::make_unique<Replica>(Replica::Options{
+      .id = event.replica,
+      .model_index = event.model_index,
+      .epoch = record.epoch,
+      .pp_size = config.pp_size,
+      .num_blocks = record.num_kv_blocks,
+      .step_tokens = config.step_tokens,
+      .max_seqs = config.max_seqs,
+      .vocab_size = models[event.model_index]->spec.vocab_size,
+  });
+  targets[event.replica] = {.replica = replica.get(), .accepts = true};
+  replicas[event.replica] = std::move(replica);
+}
+
+void Router::Impl::replica_down(const ClusterEvent& event, TimePoint now) {
+  std::vector<LiveRequest*> moved;
+  const auto it = replicas.find(event.replica);
+  if (it != replicas.end()) {
+    moved = it->second->requests();
+    for (LiveRequest* request : moved)
+      it->second->remove(request->slot, request->id);
+    targets.erase(event.replica);
+    dirty.erase(event.replica);
+    replicas.erase(it);
+  }
+  const std::string what = str_cat("replica ", event.replica, " was lost (", event.reason, ')');
+  for (LiveRequest* request : moved) {
+    ledger.unplace_failed_over(*request);
+    enqueue(*request, now, /*in_front=*/true);
+    if (request->num_fail_overs > config.max_fail_overs) {
+      end(*request, wire::FinishReason::kError,
+          unavailable(str_cat(what, " and the request has moved ", config.max_fail_overs,
+                              " times already")),
+          kRetryLostS);
+    }
+  }
+  last_loss[event.model_index] = what;
+}
+
+/// Requests of the model that wait have nothing to wait for: they end.
+void Router::Impl::end_if_hopeless(std::size_t model_index) {
+  if (cluster.can_serve(model_index)) return;
+  for (const RequestId id : queues[model_index].ids()) {
+    end(*ledger.find(id), wire::FinishReason::kError,
+        unavailable(str_cat(last_loss[model_index],
+                            " and there is no other: ", cluster.why_not(model_index))),
+        kRetryLostS);
+  }
+}
+
+void Router::Impl::dispatch(std::size_t model_index, TimePoint now) {
+  FairQueue& queue = queues[model_index];
+  if (queue.empty()) return;
+  Replica* target = nullptr;
+  const FairQueue::Fits fits = [this, &target](const QueueItem& item) {
+    const LiveRequest& request = *ledger.find(item.id);
+    target = choose_replica(targets, request);
+    return target != nullptr || !can_ever_be_placed(targets, request);
+  };
+  while (const std::optional<QueueItem> item = queue.pop(now, fits)) {
+    drain_rate.add(item->cost, now);
+    place(*ledger.find(item->id), target, now);
+  }
+}
+
+void Router::Impl::place(LiveRequest& request, Replica* replica, TimePoint now) {
+  if (replica != nullptr) {
+    ledger.place(request, replica->options().id);
+    replica->admit(request);
+    dirty.insert(request.replica);
+    return;
+  }
+  // No replica that is up is large enough. What has no length of its own takes what there is.
+  const std::int64_t room = max_kv_tokens(request.model_index);
+  if (request.is_open_ended && static_cast<std::int64_t>(request.tokens.size()) <= room) {
+    request.set_max_tokens(static_cast<std::uint32_t>(room + 1 - request.num_prompt));
+    enqueue(request, now, /*in_front=*/true);
+    return;
+  }
+  ledger.end(
+      request, wire::FinishReason::kError,
+      invalid_argument(str_cat("prompt: ", request.num_prompt, " tokens and a completion of ",
+                               request.max_tokens(), " can never fit: a replica's KV cache ",
+                               "holds ", room, " tokens")));
+}
+
+bool Router::Impl::plan_dirty(TimePoint now) {
+  bool preempted = false;
+  for (const ReplicaId id : std::exchange(dirty, {})) {
+    const auto it = replicas.find(id);
+    if (it == replicas.end()) continue;
+    wire::StepCommand command;
+    while (it->second->plan(now, command)) {
+      const std::vector<WorkerId>& ranks = cluster.find_replica(id)->ranks;
+      for (SendToWorker& send : cluster.take_sends())
+        actions.sends.push_back(std::move(send));
+      for (std::size_t i = 0; i + 1 < ranks.size(); ++i) {
+        actions.sends.push_back({.worker = ranks[i], .message = command});
+      }
+      actions.sends.push_back({.worker = ranks.back(), .message = std::move(command)});
+    }
+    for (LiveRequest* request : it->second->take_preempted()) {
+      ledger.unplace_preempted(*request);
+      enqueue(*request, now, /*in_front=*/true);
+      preempted = true;
+    }
+  }
+  return preempted;
+}
+
+void Router::Impl::release_drained() {
+  for (auto it = replicas.begin(); it != replicas.end();) {
+    const ReplicaRecord& record = *cluster.find_replica(it->first);
+    const bool done = record.state == ReplicaState::kDraining && it->second->num_requests() == 0 &&
+                      it->second->num_steps_in_flight() == 0;
+    if (!done) {
+      ++it;
+      continue;
+    }
+    cluster.release(it->first, "its requests are done");
+    targets.erase(it->first);
+    it = replicas.erase(it);
+  }
+}
+
+}  // namespace brigade::router

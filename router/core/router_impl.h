@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "router/core/cluster.h"
+#include "router/core/dispatcher.h"
+#include "router/core/fair_queue.h"
+#include "router/core/ledger.h"
+#include "router/core/replica.h"
+#include "router/core/router.h"
+
+namespace brigade::router {
+
+/// The parts and how events go through them. Each public event ends with pump(), which forms
+/// replicas, places what is queued, and plans steps, until nothing changes.
+struct Router::Impl final : ResultSink {
+  Impl(RouterConfig router_config, Cluster::Models served_models);
+
+  // router.cpp: clients
+  void submit(Request request, TimePoint now);
+  Status check_admission(const Request& request, std::size_t model_index, TimePoint now,
+                         std::uint32_t& retry_after_s) const;
+  std::unique_ptr<LiveRequest> make_request(Request&& request, std::size_t model_index,
+                                            wire::GenerationParams params, TimePoint now) const;
+  [[nodiscard]] std::int64_t max_kv_tokens(std::size_t model_index) const;
+  [[nodiscard]] std::uint64_t queued_requests() const;
+  [[nodiscard]] std::uint64_t queued_tokens() const;
+  void enqueue(const LiveRequest& request, TimePoint now, bool in_front);
+  /// Takes the request off queue or replica and ends it.
+  void end(LiveRequest& request, wire::FinishReason finish, Status status,
+           std::uint32_t retry_after_s = 0);
+
+  // router_events.cpp: workers and time
+  void on_message(WorkerId worker, wire::FromWorker message, TimePoint now);
+  void on_result(WorkerId worker, const wire::StepResult& result, TimePoint now);
+  void advance(TimePoint now);
+  void pump(TimePoint now);
+  void apply_cluster_events(TimePoint now);
+  void replica_ready(const ClusterEvent& event);
+  void replica_down(const ClusterEvent& event, TimePoint now);
+  void end_if_hopeless(std::size_t model_index);
+  void dispatch(std::size_t model_index, TimePoint now);
+  void place(LiveRequest& request, Replica* replica, TimePoint now);
+  bool plan_dirty(TimePoint now);
+  void release_drained();
+
+  void on_prompt_scored(LiveRequest& request) override;
+  void on_sampled(LiveRequest& request, wire::OutputToken token) override;
+
+  const RouterConfig config;
+  const Cluster::Models models;
+  Ledger ledger;
+  std::vector<FairQueue> queues;  ///< [models]
+  Cluster cluster;
+  std::map<ReplicaId, std::unique_ptr<Replica>> replicas;  ///< ready or draining ones
+  std::map<ReplicaId, PlacementTarget> targets;            ///< the same ones
+  std::vector<std::string> last_loss;                      ///< [models] how its last replica went
+  std::set<ReplicaId> dirty;                               ///< may have a step to plan
+  DrainRate drain_rate;
+  Actions actions;
+  bool closed = false;
+};
+
+}  // namespace brigade::router

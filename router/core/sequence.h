@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "common/base/time.h"
+#include "router/core/live_request.h"
+
+namespace brigade::router {
+
+/// A slot of a replica and the request that runs in it. `request` is null once the request has
+/// ended or moved away; the slot is then in use until its last step in flight has ended.
+///
+///     position  0 ........ prefill_end ..... scheduled ........ last_position
+///               prompt (and replayed output) | next step starts here
+struct Sequence {
+  LiveRequest* request = nullptr;
+  RequestId id = 0;  ///< owner of the blocks
+  bool in_use = false;
+  bool admit_sent = false;
+  bool scoring = false;  ///< the prompt's log-probabilities are asked for
+  std::uint32_t lane = 0;
+  std::optional<std::uint32_t>
+      moving_to;                    ///< not planned until its steps are back; then in this lane
+  std::uint32_t prefill_end = 0;    ///< positions before it are fed from known tokens, in chunks
+  std::uint32_t scheduled = 0;      ///< positions before it are in steps that were issued
+  std::uint32_t last_position = 0;  ///< positions from here on are never computed
+  std::uint32_t chunk_limit = 0;    ///< of a prefill chunk; 0: not chosen yet
+  std::uint32_t samples_in_flight = 0;
+  std::uint32_t steps_in_flight = 0;
+  std::uint64_t last_step = 0;
+  std::uint64_t expected_output = 0;  ///< as counted in the replica's load
+  std::vector<std::uint32_t> blocks;  ///< block table
+  std::uint32_t num_blocks_sent = 0;
+
+  [[nodiscard]] bool ready() const { return request != nullptr && !moving_to; }
+  [[nodiscard]] std::uint32_t prefill_left() const {
+    return scheduled < prefill_end ? prefill_end - scheduled : 0;
+  }
+  [[nodiscard]] bool can_prefill() const { return ready() && scheduled < prefill_end; }
+  /// The next position is one that a sample fills, known or in flight.
+  [[nodiscard]] bool can_decode() const {
+    return ready() && scheduled >= prefill_end && scheduled < last_position &&
+           scheduled < request->tokens.size() + samples_in_flight;
+  }
+  [[nodiscard]] bool has_block_for_next() const {
+    return scheduled / wire::kBlockSize < blocks.size();
+  }
+};
+
+/// A step that was issued and whose result is owed.
+struct FlightStep {
+  struct Item {
+    std::uint32_t slot = 0;
+    std::uint32_t position = 0;  ///< of its first token
+    std::uint32_t num_tokens = 0;
+    std::uint8_t flags = 0;     ///< wire::StepFlags
+    bool has_next = false;      ///< its last row scores a prompt token too
+    bool ends_scoring = false;  ///< the prompt is scored when this step has ended
+
+    /// Entries of prompt tokens that the result must have for it.
+    [[nodiscard]] std::uint32_t num_scored() const {
+      return (flags & wire::kScorePrompt) == 0 ? 0 : num_tokens - (has_next ? 0 : 1);
+    }
+    [[nodiscard]] bool samples() const { return (flags & wire::kSampleToken) != 0; }
+  };
+  std::uint64_t step = 0;
+  std::uint32_t lane = 0;
+  std::uint64_t plan_hash = 0;
+  TimePoint issued;
+  std::vector<Item> items;
+};
+
+}  // namespace brigade::router

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "router/core/step_builder.h"
+
+#include "common/base/check.h"
+
+namespace brigade::router {
+
+StepBuilder::StepBuilder(wire::StepCommand& command, FlightStep& flight, std::uint64_t epoch,
+                         std::uint64_t step, std::uint32_t lane)
+    : command_(command), flight_(flight) {
+  command_ = {};
+  command_.epoch = epoch;
+  command_.step = step;
+  command_.lane = lane;
+  command_.cu_tokens.push_back(0);
+  command_.cu_blocks.push_back(0);
+  flight_.step = step;
+  flight_.lane = lane;
+  flight_.items.clear();
+}
+
+void StepBuilder::add_decode(std::uint32_t slot, Sequence& sequence) {
+  const std::vector<std::int32_t>& tokens = sequence.request->tokens;
+  const bool known = sequence.scheduled < tokens.size();
+  command_.tokens.push_back(known ? tokens[sequence.scheduled] : -1);
+  const std::uint8_t source = known ? 0 : wire::kTokenFromSample;
+  add(slot, sequence, 1, wire::kSampleToken | source, /*next_token=*/-1);
+}
+
+void StepBuilder::add_chunk(std::uint32_t slot, Sequence& sequence, std::uint32_t num_tokens) {
+  const std::vector<std::int32_t>& tokens = sequence.request->tokens;
+  const std::uint32_t end = sequence.scheduled + num_tokens;
+  INVARIANT_LE(end, sequence.prefill_end);
+  command_.tokens.insert(command_.tokens.end(), tokens.begin() + sequence.scheduled,
+                         tokens.begin() + end);
+  std::uint8_t flags = 0;
+  std::int32_t next_token = -1;
+  if (sequence.scoring) {
+    flags |= wire::kScorePrompt;
+    if (end < tokens.size()) next_token = tokens[end];
+  }
+  if (end == sequence.prefill_end && !sequence.request->only_scores()) flags |= wire::kSampleToken;
+  add(slot, sequence, num_tokens, flags, next_token);
+}
+
+void StepBuilder::add(std::uint32_t slot, Sequence& sequence, std::uint32_t num_tokens,
+                      std::uint8_t flags, std::int32_t next_token) {
+  if (!sequence.admit_sent) admit(slot, sequence);
+  const std::uint32_t end = sequence.scheduled + num_tokens;
+  command_.seq.push_back(slot);
+  command_.position.push_back(sequence.scheduled);
+  command_.flags.push_back(flags);
+  command_.next_token.push_back(next_token);
+  command_.cu_tokens.push_back(static_cast<std::uint32_t>(command_.tokens.size()));
+  const std::uint32_t num_blocks = (end + wire::kBlockSize - 1) / wire::kBlockSize;
+  INVARIANT_LE(num_blocks, sequence.blocks.size());
+  for (; sequence.num_blocks_sent < num_blocks; ++sequence.num_blocks_sent) {
+    command_.blocks.push_back(sequence.blocks[sequence.num_blocks_sent]);
+  }
+  command_.cu_blocks.push_back(static_cast<std::uint32_t>(command_.blocks.size()));
+  FlightStep::Item item{.slot = slot,
+                        .position = sequence.scheduled,
+                        .num_tokens = num_tokens,
+                        .flags = flags,
+                        .has_next = next_token != -1};
+  item.ends_scoring = (flags & wire::kScorePrompt) != 0 && end == sequence.prefill_end;
+  flight_.items.push_back(item);
+  sequence.scheduled = end;
+  sequence.last_step = command_.step;
+  ++sequence.steps_in_flight;
+  if (item.samples()) ++sequence.samples_in_flight;
+}
+
+void StepBuilder::admit(std::uint32_t slot, Sequence& sequence) {
+  const LiveRequest& request = *sequence.request;
+  const wire::GenerationParams& params = request.params;
+  wire::SequenceAdmit admit{
+      .seq = slot,
+      .seed = request.seed,
+      .temperature = params.temperature,
+      .top_p = params.top_p,
+      .top_k = params.top_k,
+      .num_logprobs = params.num_logprobs,
+      .num_prompt_logprobs = sequence.scoring ? params.num_prompt_logprobs : -1,
+  };
+  const std::uint32_t unbanned = request.num_prompt + params.min_tokens;
+  if (request.tokens.size() < unbanned) {
+    admit.banned_until_position = unbanned;
+    admit.banned_tokens = request.stream->banned_tokens();
+  }
+  command_.admit.push_back(std::move(admit));
+  sequence.admit_sent = true;
+}
+
+}  // namespace brigade::router

@@ -1,0 +1,351 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "router/core/router.h"
+
+#include <doctest/doctest.h>
+
+#include "tests/router/core/support/world.h"
+
+namespace brigade::router::testing {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+Request request_of(RequestId id, std::size_t num_prompt = 8, std::uint32_t max_tokens = 40) {
+  Request request{.id = id, .tenant = "t", .model = "fake"};
+  request.prompt.assign(num_prompt, FakeTokenizer::kA + static_cast<std::int32_t>(id % 20));
+  request.params.temperature = 0;
+  request.params.max_tokens = max_tokens;
+  request.params.ignore_eos = true;
+  return request;
+}
+
+void bring_up(World& world, std::uint32_t num_workers = 1) {
+  for (std::uint32_t i = 0; i < num_workers; ++i)
+    world.spawn();
+  REQUIRE(world.run_until([&] { return world.router().ready(); }, seconds(10)));
+  world.run_for(seconds(1));
+}
+
+void run_to_end(World& world) {
+  REQUIRE(world.run_until([&] { return world.all_ended(); }, seconds(1000)));
+}
+
+bool says(const World& world, RequestId id, const std::string& text) {
+  return world.clients().at(id).last.status.message().find(text) != std::string::npos;
+}
+
+StatusCode code_of(const World& world, RequestId id) {
+  return world.clients().at(id).last.status.code();
+}
+
+}  // namespace
+
+TEST_CASE("an unknown model is refused by name, with what there is") {
+  World world({});
+  bring_up(world);
+  Request request = request_of(1);
+  request.model = "gpt";
+  world.submit(request);
+  CHECK(code_of(world, 1) == StatusCode::kNotFound);
+  CHECK(says(world, 1, "there is no \"gpt\"; this router serves \"fake\""));
+  CHECK_EQ(world.router().status().refused, 1);
+  CHECK_EQ(world.router().status().accepted, 0);
+}
+
+TEST_CASE(
+    "a request before any worker is here is refused, one while a replica loads waits for it") {
+  World world({});
+  world.submit(request_of(1));
+  CHECK(code_of(world, 1) == StatusCode::kUnavailable);
+  CHECK_GT(world.client(1).last.retry_after_s, 0);
+  world.spawn();
+  world.run_for(milliseconds(10));
+  world.submit(request_of(2));
+  run_to_end(world);
+  CHECK(world.client(2).last.finish == wire::FinishReason::kLength);
+}
+
+TEST_CASE(
+    "past the queue's bounds requests are refused at once with Retry-After, and others go on") {
+  WorldOptions options;
+  options.router.max_seqs = 1;
+  options.router.max_queued_requests = 3;
+  World world(options);
+  bring_up(world);
+  for (RequestId id = 1; id <= 6; ++id)
+    world.submit(request_of(id));
+  for (const RequestId id : {5, 6}) {
+    CHECK(code_of(world, id) == StatusCode::kResourceExhausted);
+    CHECK_GE(world.client(id).last.retry_after_s, 1);
+  }
+  run_to_end(world);
+  CHECK_EQ(world.router().status().completed, 4);
+  CHECK_EQ(world.router().status().refused, 2);
+}
+
+TEST_CASE("the queue is bounded by tokens and by tenant too") {
+  WorldOptions options;
+  options.router.max_seqs = 1;
+  options.router.max_queued_tokens = 300;
+  options.router.max_queued_requests_per_tenant = 2;
+  World world(options);
+  bring_up(world);
+  world.submit(request_of(1, 100, 10));
+  world.submit(request_of(2, 100, 10));
+  world.submit(request_of(3, 195, 10));
+  CHECK(says(world, 3, "tokens wait"));
+  world.submit(request_of(4));
+  world.submit(request_of(5));
+  CHECK(says(world, 5, "of yours wait"));
+  run_to_end(world);
+}
+
+TEST_CASE("a cancelled request says so once, and its blocks are back within a step") {
+  World world({});
+  bring_up(world);
+  world.submit(request_of(1, 40, 400));
+  world.run_for(milliseconds(100));
+  CHECK_GT(world.router().status().replicas[0].kv_used, 0);
+  world.cancel(1);
+  CHECK(world.client(1).last.finish == wire::FinishReason::kCancelled);
+  CHECK_EQ(world.router().status().replicas[0].kv_used, 0);
+  world.cancel(1);
+  world.run_for(milliseconds(20));
+  world.submit(request_of(2));
+  world.cancel(2);
+  CHECK_EQ(world.router().status().cancelled, 2);
+  CHECK_EQ(world.router().status().in_flight, 0);
+}
+
+TEST_CASE("a request past its deadline ends with what it has") {
+  World world({});
+  bring_up(world);
+  Request request = request_of(1, 8, 400);
+  request.params.deadline_ms = 200;
+  const TimePoint begin = world.now();
+  world.submit(request);
+  run_to_end(world);
+  CHECK(code_of(world, 1) == StatusCode::kDeadlineExceeded);
+  CHECK_EQ(world.now() - begin, milliseconds(200));
+  CHECK_GT(world.client(1).tokens.size(), 10);
+}
+
+TEST_CASE("requests of a lost replica go on elsewhere from the token they had reached") {
+  WorldOptions options;
+  options.router.pp_size = 2;
+  World world(options);
+  bring_up(world, 4);
+  for (RequestId id = 1; id <= 8; ++id)
+    world.submit(request_of(id, 8, 200));
+  world.run_for(milliseconds(500));
+  world.kill(1, milliseconds(5));
+  run_to_end(world);
+  const RouterStatus status = world.router().status();
+  CHECK_EQ(status.completed, 8);
+  CHECK_GE(status.failed_over, 3);
+}
+
+TEST_CASE("requests of the only replica end with the reason when it is lost") {
+  World world({});
+  bring_up(world);
+  world.submit(request_of(1, 8, 200));
+  world.run_for(milliseconds(100));
+  world.kill(1, milliseconds(5));
+  run_to_end(world);
+  CHECK(code_of(world, 1) == StatusCode::kUnavailable);
+  CHECK(says(world, 1, "replica 0 was lost (worker w1"));
+  CHECK(says(world, 1, "its process ended) and there is no other"));
+  CHECK_GT(world.client(1).tokens.size(), 5);
+}
+
+TEST_CASE("requests wait for a replica that loads when theirs is lost") {
+  WorldOptions options;
+  options.load_time = seconds(2);
+  World world(options);
+  bring_up(world);
+  world.submit(request_of(1, 8, 200));
+  world.spawn();
+  world.run_for(milliseconds(500));
+  world.kill(1, milliseconds(5));
+  run_to_end(world);
+  CHECK(world.client(1).last.finish == wire::FinishReason::kLength);
+}
+
+TEST_CASE("a request that loses its replica too often ends") {
+  WorldOptions options;
+  options.router.max_fail_overs = 1;
+  World world(options);
+  bring_up(world, 3);
+  world.submit(request_of(1, 8, 400));
+  for (int i = 0; i < 2; ++i) {
+    world.run_for(milliseconds(200));
+    for (const ReplicaStatus& replica : world.router().status().replicas) {
+      if (replica.running > 0) world.kill(replica.ranks[0].pid, milliseconds(1));
+    }
+  }
+  run_to_end(world);
+  CHECK(says(world, 1, "has moved 1 times already"));
+}
+
+TEST_CASE("a replica that owes a step's result too long is torn down") {
+  WorldOptions options;
+  options.router.step_timeout = seconds(5);
+  options.router.heartbeat_timeout = seconds(1000);
+  World world(options);
+  bring_up(world, 2);
+  world.submit(request_of(1, 8, 400));
+  world.run_for(milliseconds(100));
+  world.find(1)->hang();
+  const TimePoint begin = world.now();
+  REQUIRE(world.run_until([&] { return world.router().status().failed_over > 0; }, seconds(60)));
+  CHECK_GE(world.now() - begin, milliseconds(4990));
+  CHECK_LE(world.now() - begin, milliseconds(5000));
+  run_to_end(world);
+  CHECK(world.client(1).last.finish == wire::FinishReason::kLength);
+}
+
+TEST_CASE("a result that does not match tears the replica down loudly") {
+  World world({});
+  bring_up(world, 2);
+  world.submit(request_of(1, 8, 100));
+  world.run_for(milliseconds(100));
+  world.corrupt_next_result();
+  run_to_end(world);
+  CHECK(world.client(1).last.finish == wire::FinishReason::kLength);
+  CHECK_EQ(world.router().status().failed_over, 1);
+}
+
+TEST_CASE("a late result of an epoch that is over changes nothing") {
+  World world({});
+  bring_up(world, 2);
+  world.submit(request_of(1, 8, 100));
+  world.run_for(milliseconds(50));
+  const auto send = [&](WorkerId worker, std::uint64_t epoch) {
+    const wire::StepResult late{.epoch = epoch, .step = 1, .cu_top = {0}};
+    world.with_router([&](Router& router) { router.on_message(worker, late, world.now()); });
+  };
+  send(1, 2);
+  send(2, 1);
+  send(1, 0);
+  CHECK(world.router().ready());
+  for (const ReplicaStatus& replica : world.router().status().replicas) {
+    CHECK_EQ(replica.state, "ready");
+  }
+  run_to_end(world);
+  CHECK_EQ(world.router().status().failed_over, 0);
+}
+
+TEST_CASE("a load that keeps failing ends those that wait for it with its error") {
+  World world({});
+  world.fail_next_loads(100);
+  world.spawn();
+  world.run_for(milliseconds(10));
+  world.submit(request_of(1));
+  run_to_end(world);
+  CHECK(code_of(world, 1) == StatusCode::kUnavailable);
+  CHECK(says(world, 1, "cannot read the weights"));
+  world.submit(request_of(2));
+  CHECK(says(world, 2, "tries to bring one up failed"));
+}
+
+TEST_CASE("a drained replica finishes its requests, takes no more, and lets its workers go") {
+  World world({});
+  bring_up(world, 2);
+  for (RequestId id = 1; id <= 4; ++id)
+    world.submit(request_of(id, 8, 200));
+  world.run_for(milliseconds(100));
+  world.with_router([&](Router& router) { CHECK(router.drain(0, world.now()).ok()); });
+  for (RequestId id = 5; id <= 8; ++id)
+    world.submit(request_of(id, 8, 200));
+  CHECK_EQ(world.router().status().replicas[0].running, 2);
+  CHECK_EQ(world.router().status().replicas[0].state, "draining");
+  run_to_end(world);
+  world.run_for(seconds(1));
+  CHECK_EQ(world.router().status().completed, 8);
+  CHECK_EQ(world.router().status().replicas.size(), 1);
+  CHECK_EQ(world.worker_ids().size(), 1);
+}
+
+TEST_CASE("a closed router refuses what comes and finishes what runs") {
+  World world({});
+  bring_up(world);
+  world.submit(request_of(1));
+  world.with_router([&](Router& router) { router.close(world.now()); });
+  world.submit(request_of(2));
+  CHECK(says(world, 2, "shutting down"));
+  run_to_end(world);
+  CHECK(world.client(1).last.finish == wire::FinishReason::kLength);
+}
+
+TEST_CASE("a replica that comes up small cuts an open length and ends what can never fit") {
+  WorldOptions options;
+  options.kv_blocks = 4;
+  World world(options);
+  world.spawn();
+  world.run_for(milliseconds(10));
+  Request open = request_of(1);
+  open.params.max_tokens.reset();
+  // 64 positions hold 8 prompt tokens and 57 new ones, the last of which is never fed back. Said
+  // here to the client, who would expect the whole context.
+  Request as_cut = request_of(1, 8, 57);
+  world.submit_expecting(open, as_cut);
+  world.submit(request_of(2, 8, 400));
+  run_to_end(world);
+  CHECK_EQ(world.client(1).tokens.size(), 57);
+  CHECK(code_of(world, 2) == StatusCode::kInvalidArgument);
+  CHECK(says(world, 2, "can never fit"));
+}
+
+TEST_CASE("requests are preempted when KV runs out, and all end as undisturbed") {
+  WorldOptions options;
+  options.kv_blocks = 20;
+  World world(options);
+  bring_up(world);
+  for (RequestId id = 1; id <= 12; ++id)
+    world.submit(request_of(id, 10, 150));
+  run_to_end(world);
+  CHECK_EQ(world.router().status().completed, 12);
+  CHECK_GT(world.router().status().preempted, 0);
+  CHECK_LE(world.router().status().preempted, 36);
+}
+
+TEST_CASE("an unseeded request draws by its id and the router's seed") {
+  WorldOptions options;
+  options.router.seed = 5;
+  World world(options);
+  bring_up(world);
+  for (RequestId id = 1; id <= 2; ++id) {
+    Request request = request_of(id + 20 * id, 8, 20);
+    request.prompt.assign(8, FakeTokenizer::kA);
+    request.params.temperature = 1;
+    world.submit(request);  // the client expects exactly that seed
+  }
+  run_to_end(world);
+  CHECK(world.client(21).tokens != world.client(42).tokens);
+}
+
+TEST_CASE("a prompt of one token that is only scored ends at once") {
+  World world({});
+  bring_up(world);
+  Request request = request_of(1, 1, 0);
+  request.params.num_prompt_logprobs = 1;
+  world.submit(request);
+  CHECK(world.client(1).last.finish == wire::FinishReason::kLength);
+  CHECK_EQ(world.client(1).num_scored, 1);
+}
+
+TEST_CASE("a worker that was given up is told to leave when it speaks again") {
+  WorldOptions options;
+  options.router.heartbeat_timeout = seconds(2);
+  World world(options);
+  bring_up(world);
+  world.find(1)->hang();
+  world.run_for(seconds(4));
+  CHECK(world.router().status().replicas[0].state == "lost");
+  world.find(1)->resume();
+  world.run_for(seconds(1));
+  CHECK(world.find(1) == nullptr);
+}
+
+}  // namespace brigade::router::testing
