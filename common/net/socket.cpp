@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "common/net/socket.h"
 
+#include <unistd.h>
+
 #include <utility>
 
 #include "common/net/endpoint.h"
@@ -55,17 +57,21 @@ Socket::Socket(void* handle, bool is_router, SocketOptions options)
     : handle_(handle), is_router_(is_router), options_(std::move(options)) {}
 
 Socket::~Socket() {
+  for (const std::string& path : ipc_paths_)
+    unlink(path.c_str());
   if (handle_ != nullptr) zmq_close(handle_);
 }
 
 Socket::Socket(Socket&& other) noexcept
     : handle_(std::exchange(other.handle_, nullptr)),
       is_router_(other.is_router_),
+      ipc_paths_(std::exchange(other.ipc_paths_, {})),
       options_(std::move(other.options_)) {}
 
 Socket& Socket::operator=(Socket&& other) noexcept {
   std::swap(handle_, other.handle_);
   std::swap(is_router_, other.is_router_);
+  std::swap(ipc_paths_, other.ipc_paths_);
   std::swap(options_, other.options_);
   return *this;
 }
@@ -155,6 +161,8 @@ Result<std::string> Socket::bind(const std::string& endpoint) {
   if (zmq_getsockopt(handle_, ZMQ_LAST_ENDPOINT, bound, &size) != 0) {
     return internal_error(str_cat("no endpoint of ", quoted(endpoint), ": ", zmq_error()));
   }
+  constexpr std::string_view kIpc = "ipc://";
+  if (endpoint.starts_with(kIpc)) ipc_paths_.push_back(endpoint.substr(kIpc.size()));
   return plain_endpoint(bound);
 }
 

@@ -22,8 +22,8 @@ struct SocketOptions {
   Duration handshake_timeout = std::chrono::seconds(2);
   Duration heartbeat_interval = std::chrono::seconds(1);
   Duration heartbeat_timeout = std::chrono::seconds(5);
-  Duration linger{};  ///< how long closing waits for what is queued, at most
-  bool reconnect = true;   ///< dealer: a lost connection is joined again, without a word
+  Duration linger{};      ///< how long closing waits for what is queued, at most
+  bool reconnect = true;  ///< dealer: a lost connection is joined again, without a word
   std::string
       routing_id;  ///< dealer: who it is to the ROUTER; up to 255 bytes, new for each connection
   /// CURVE. A router socket takes `keys->own` and lets in the context's peers of `allowed`; a
@@ -83,6 +83,7 @@ class Socket final {
 
   void* handle_ = nullptr;
   bool is_router_ = false;
+  std::vector<std::string> ipc_paths_;  ///< bound here: libzmq leaves the files behind
   SocketOptions options_;
 };
 

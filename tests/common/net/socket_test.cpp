@@ -3,6 +3,8 @@
 
 #include <doctest/doctest.h>
 
+#include <unistd.h>
+
 #include <optional>
 
 #include "common/net/poller.h"
@@ -172,6 +174,17 @@ TEST_CASE("binding where others reach it needs keys") {
   CHECK(socket->bind("tcp://*:*").status().code() == StatusCode::kPermissionDenied);
   CHECK(socket->bind("nonsense").status().code() == StatusCode::kInvalidArgument);
   CHECK(socket->bind("tcp://localhost:0").ok());
+}
+
+TEST_CASE("an ipc socket leaves no file behind") {
+  const std::string path = "/tmp/brigade-socket-test-" + std::to_string(getpid());
+  Context context;
+  {
+    Listener listener(context, {}, "ipc://" + path);
+    CHECK(access(path.c_str(), F_OK) == 0);
+    CHECK(reaches(context, listener, {}));
+  }
+  CHECK(access(path.c_str(), F_OK) != 0);
 }
 
 TEST_CASE("keys without the handler that checks them are refused") {
