@@ -29,7 +29,7 @@ Result<std::unique_ptr<RouterService>> RouterService::start(net::Context& contex
   std::unique_ptr<RouterService> service(new RouterService(options));
   RETURN_IF_ERROR(service->open_worker_door(context, options));
   RouterService* self = service.get();
-  service->dispatcher_ = std::make_unique<Dispatcher>(
+  service->dispatcher_ = std::make_unique<DispatcherActor>(
       service->system_,
       DispatcherOptions{
           .config = std::move(options.config),
@@ -75,12 +75,16 @@ void RouterService::close() {
   if (accepting_.exchange(false) && dispatcher_) dispatcher_->post_always(CloseEvent{});
 }
 
+void RouterService::end_requests() {
+  dispatcher_->post_always(CancelAllEvent{});
+}
+
 void RouterService::stop(TimePoint deadline) {
   if (std::exchange(stopped_, true) || !dispatcher_) return;
   close();
   if (!dispatcher_->view().wait_idle(deadline)) {
     log_warning("ending requests that are still running");
-    dispatcher_->post_always(CancelAllEvent{});
+    end_requests();
     if (!dispatcher_->view().wait_idle(Clock::now() + kWindDown)) {
       log_error("some requests did not end");
     }

@@ -10,7 +10,7 @@
 
 #include "common/actor/system.h"
 #include "common/net/context.h"
-#include "router/actors/dispatcher.h"
+#include "router/actors/dispatcher_actor.h"
 #include "router/actors/tokenizer_pool.h"
 #include "router/actors/worker_door.h"
 #include "router/api/service.h"
@@ -41,6 +41,8 @@ class RouterService final : public Service {
 
   /// From now on accepting() is false and requests are refused; running ones go on.
   void close();
+  /// Ends all running requests now.
+  void end_requests();
   /// close(), waits for running requests until the deadline, ends the rest, and releases all
   /// workers. Clients' doors must still run, so that answers arrive.
   void stop(TimePoint deadline);
@@ -73,7 +75,7 @@ class RouterService final : public Service {
   // dispatcher, which sends by the door.
   actor::System system_;
   std::unique_ptr<WorkerDoor> worker_door_;
-  std::unique_ptr<Dispatcher> dispatcher_;
+  std::unique_ptr<DispatcherActor> dispatcher_;
   std::unique_ptr<TokenizerPool> pool_;
 };
 

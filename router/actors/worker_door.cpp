@@ -98,7 +98,8 @@ bool WorkerDoor::done(TimePoint now) {
     for (const WorkerId worker : workers)
       send_one(worker, net::Frame(release.bytes()));
   }
-  return peers_.empty() || now >= stop_deadline_;
+  const bool all_left = std::ranges::all_of(peers_, [](const auto& p) { return p.second.left; });
+  return all_left || now >= stop_deadline_;
 }
 
 void WorkerDoor::receive_some() {
@@ -158,6 +159,7 @@ void WorkerDoor::accept_stranger(net::Received received) {
 void WorkerDoor::deliver(WorkerId worker, const net::Received& received) {
   Peer& peer = peers_.at(worker);
   peer.last_heard = Clock::now();
+  if (peer.left) return;
   Status status;
   if (received.frames.size() != 2) {
     status = data_loss("a message has two frames");
@@ -167,9 +169,10 @@ void WorkerDoor::deliver(WorkerId worker, const net::Received& received) {
   if (!status.ok()) return forget(worker, status.message());
   Result<wire::FromWorker> message = wire::decode_from_worker(received.frames[1].bytes());
   if (!message.ok()) return forget(worker, message.status().message());
-  const bool leaves = std::holds_alternative<wire::Goodbye>(*message);
+  // The core knows what a goodbye means; the peer itself is forgotten when it cannot be reached any
+  // more.
+  peer.left = std::holds_alternative<wire::Goodbye>(*message);
   options_.on_message(worker, std::move(message).value());
-  if (leaves) forget(worker, "it said goodbye");
 }
 
 void WorkerDoor::send_waiting() {
@@ -204,9 +207,10 @@ void WorkerDoor::probe_silent(TimePoint now) {
 
 void WorkerDoor::forget(WorkerId worker, const std::string& reason) {
   const auto it = peers_.find(worker);
+  const bool left = it->second.left;
   by_identity_.erase(it->second.identity);
   peers_.erase(it);
-  options_.on_lost(worker, reason);
+  if (!left) options_.on_lost(worker, reason);
 }
 
 TimePoint WorkerDoor::next_wake(TimePoint now) const {

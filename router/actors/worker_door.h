@@ -64,6 +64,7 @@ class WorkerDoor final {
     wire::SequenceIn in;
     wire::SequenceOut out;
     TimePoint last_heard;
+    bool left = false;  ///< it said goodbye: what it still says is of no account
   };
 
   WorkerDoor(net::Socket socket, std::vector<std::string> endpoints, WorkerDoorOptions options);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "router/actors/dispatcher.h"
+#include "router/actors/dispatcher_actor.h"
 
 #include <algorithm>
 #include <caf/actor.hpp>
@@ -24,7 +24,7 @@ struct Overloaded : Handlers... {
 
 using WakeAtom = caf::atom_constant<caf::atom("wake")>;
 using TickAtom = caf::atom_constant<caf::atom("tick")>;
-using DispatcherActor = caf::typed_actor<caf::reacts_to<WakeAtom>, caf::reacts_to<TickAtom>>;
+using DispatcherHandle = caf::typed_actor<caf::reacts_to<WakeAtom>, caf::reacts_to<TickAtom>>;
 
 /// Timers further away are armed again when this one fires.
 constexpr Duration kLongestTimer = std::chrono::minutes(1);
@@ -170,7 +170,7 @@ class State final {
 /// time: a timer that fires early costs a glance, one armed for each would cost a wake each.
 class Timer final {
  public:
-  void arm(DispatcherActor::pointer self, TimePoint wake, TimePoint now) {
+  void arm(DispatcherHandle::pointer self, TimePoint wake, TimePoint now) {
     wake = std::min(wake, now + kLongestTimer);
     if (wake >= armed_) return;
     armed_ = wake;
@@ -185,8 +185,8 @@ class Timer final {
   TimePoint armed_ = kNever;
 };
 
-DispatcherActor::behavior_type dispatcher_behavior(DispatcherActor::pointer self,
-                                                   std::shared_ptr<State> state) {
+DispatcherHandle::behavior_type dispatcher_behavior(DispatcherHandle::pointer self,
+                                                    std::shared_ptr<State> state) {
   auto timer = std::make_shared<Timer>();
   return {[self, state, timer](WakeAtom) {
             const TimePoint now = Clock::now();
@@ -238,13 +238,13 @@ bool DispatcherView::wait_idle(TimePoint deadline) const {
   return changed_.wait_until(lock, deadline, [this] { return requests_ == 0; });
 }
 
-struct Dispatcher::Impl {
+struct DispatcherActor::Impl {
   std::shared_ptr<DispatcherView> view = std::make_shared<DispatcherView>();
   std::shared_ptr<EventInbox> inbox;
-  DispatcherActor actor;
+  DispatcherHandle actor;
 };
 
-Dispatcher::Dispatcher(actor::System& system, DispatcherOptions options)
+DispatcherActor::DispatcherActor(actor::System& system, DispatcherOptions options)
     : impl_(std::make_unique<Impl>()) {
   // The inbox wakes the actor, which is spawned with the inbox; nothing is pushed before both are
   // there.
@@ -257,26 +257,26 @@ Dispatcher::Dispatcher(actor::System& system, DispatcherOptions options)
   caf::anon_send(impl->actor, WakeAtom::value);
 }
 
-Dispatcher::~Dispatcher() {
+DispatcherActor::~DispatcherActor() {
   actor::stop(caf::actor_cast<caf::actor>(impl_->actor));
   // Until the actor is down, it may call what its options refer to.
   caf::scoped_actor self(impl_->actor.home_system());
   self->wait_for(impl_->actor);
 }
 
-bool Dispatcher::post(DispatcherEvent event) {
+bool DispatcherActor::post(DispatcherEvent event) {
   return impl_->inbox->push(std::move(event));
 }
-void Dispatcher::post_always(DispatcherEvent event) {
+void DispatcherActor::post_always(DispatcherEvent event) {
   impl_->inbox->push_always(std::move(event));
 }
-bool Dispatcher::congested() const {
+bool DispatcherActor::congested() const {
   return impl_->inbox->full();
 }
-const DispatcherView& Dispatcher::view() const {
+const DispatcherView& DispatcherActor::view() const {
   return *impl_->view;
 }
-DispatcherView& Dispatcher::view() {
+DispatcherView& DispatcherActor::view() {
   return *impl_->view;
 }
 

@@ -82,11 +82,11 @@ struct DispatcherOptions {
 /// plan takes microseconds, so one thread plans for many replicas, and one owner makes the core's
 /// determinism hold in production too. (When planning fills a core, a replica's planning can move
 /// to an actor of its own.)
-class Dispatcher final {
+class DispatcherActor final {
  public:
-  Dispatcher(actor::System& system, DispatcherOptions options);
+  DispatcherActor(actor::System& system, DispatcherOptions options);
   /// Ends the actor; what waits in the inbox is dropped.
-  ~Dispatcher();
+  ~DispatcherActor();
 
   /// False when the inbox is full.
   [[nodiscard]] bool post(DispatcherEvent event);
