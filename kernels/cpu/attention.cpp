@@ -105,31 +105,52 @@ HWY_INLINE void score_pages(const Chunk<T>& chunk, std::int64_t page, const floa
   }
 }
 
-/// Turns the first n scores of a row into weights relative to its running maximum; the factor for
-/// what was summed before is returned.
-HWY_INLINE float weigh(std::int64_t n, float* scores, float& maximum, float* sums) {
-  const std::int64_t pages = (n + kBlockSize - 1) / kBlockSize;
-  V16 score[kChunkPages];
-  V16 highest = set(-std::numeric_limits<float>::infinity());
-  for (std::int64_t i = 0; i < pages; ++i) {
-    score[i] = load(scores + i * kBlockSize);
-    if (i == pages - 1) {
-      score[i] = keep_first(score[i], n - i * kBlockSize, -std::numeric_limits<float>::infinity());
+constexpr float kLowest = -std::numeric_limits<float>::infinity();
+
+/// The largest of a row's first n scores; those after them become -infinity.
+HWY_INLINE float mask_and_find_maximum(std::int64_t n, std::int64_t pages, float* scores) {
+  if (n < pages * kBlockSize) {
+    float* last = scores + (pages - 1) * kBlockSize;
+    store(keep_first(load(last), n - (pages - 1) * kBlockSize, kLowest), last);
+  }
+  V16 highest = load(scores);
+  for (std::int64_t i = 1; i < pages; ++i)
+    highest = max(highest, load(scores + i * kBlockSize));
+  return reduce_max(highest);
+}
+
+std::int64_t pages_of(std::int64_t tokens) {
+  return (tokens + kBlockSize - 1) / kBlockSize;
+}
+
+/// Turns the scores of R rows into weights relative to their running maxima. factors[r] is what row
+/// r's earlier sums are to be multiplied with: e^0, exactly 1, when its maximum stays.
+template <int R>
+HWY_INLINE void weigh(const std::int64_t* visible, float* scores, const Rows& rows,
+                      float* factors) {
+  static_assert(R <= kLanes, "the rows' factors are the lanes of one vector");
+  float shift[kLanes] = {};
+  for (int r = 0; r < R; ++r) {
+    if (visible[r] == 0) continue;
+    const float top = mask_and_find_maximum(visible[r], pages_of(visible[r]), scores + r * kChunk);
+    const float old = rows.maximum[r];
+    rows.maximum[r] = std::max(old, top);
+    shift[r] = old - rows.maximum[r];
+  }
+  store(exp(load(shift)), factors);
+  for (int r = 0; r < R; ++r) {
+    if (visible[r] == 0) continue;
+    const std::int64_t pages = pages_of(visible[r]);
+    const V16 maximum = set(rows.maximum[r]);
+    V16 sum = mul(load(rows.sums + r * kLanes), set(factors[r]));
+    for (std::int64_t i = 0; i < pages; ++i) {
+      float* at = scores + r * kChunk + i * kBlockSize;
+      const V16 weight = exp(sub(load(at), maximum));
+      store(weight, at);
+      sum = add(sum, weight);
     }
-    highest = max(highest, score[i]);
+    store(sum, rows.sums + r * kLanes);
   }
-  const float old = maximum;
-  maximum = std::max(old, reduce_max(highest));
-  // e^0 is exactly 1, so leaving it out changes nothing.
-  const float factor = old == maximum ? 1.0F : hn::GetLane(exp(set(old - maximum)).part[0]);
-  V16 sum = mul(load(sums), set(factor));
-  for (std::int64_t i = 0; i < pages; ++i) {
-    const V16 weight = exp(sub(score[i], set(maximum)));
-    store(weight, scores + i * kBlockSize);
-    sum = add(sum, weight);
-  }
-  store(sum, sums);
-  return factor;
 }
 
 /// acc = acc * factor + weights of tokens [begin, end) times their values, for R rows and N groups
@@ -191,8 +212,8 @@ void sum_all_values(const Chunk<T>& chunk, Range tokens, const float* weights, c
 template <typename T, int R>
 void attend_tile(const Chunk<T>& chunk, const std::int64_t* visible, const Rows& rows) {
   alignas(64) float scores[R * kChunk];
-  float factors[R];
-  const std::int64_t pages = (visible[R - 1] + kBlockSize - 1) / kBlockSize;
+  float factors[kLanes];
+  const std::int64_t pages = pages_of(visible[R - 1]);
   constexpr int kWide = side_by_side(R);
   std::int64_t page = 0;
   for (; page + kWide <= pages; page += kWide) {
@@ -200,11 +221,7 @@ void attend_tile(const Chunk<T>& chunk, const std::int64_t* visible, const Rows&
   }
   for (; page < pages; ++page)
     score_pages<T, R, 1>(chunk, page, rows.q, scores);
-  for (int r = 0; r < R; ++r) {
-    factors[r] = visible[r] == 0 ? 1.0F
-                                 : weigh(visible[r], scores + r * kChunk, rows.maximum[r],
-                                         rows.sums + r * kLanes);
-  }
+  weigh<R>(visible, scores, rows, factors);
   sum_all_values<T, R>(chunk, {0, visible[0]}, scores, factors, rows);
   for (int r = 0; r < R; ++r) {
     if (visible[r] == visible[0]) continue;
@@ -239,7 +256,7 @@ class Attention {
         q_(sums_ + num_rows_ * kLanes),
         maximum_(q_ + num_rows_ * pages.head_dim) {
     std::fill(acc_, q_, 0.0F);
-    std::fill(maximum_, maximum_ + num_rows_, -std::numeric_limits<float>::infinity());
+    std::fill(maximum_, maximum_ + num_rows_, kLowest);
     for_each_tile([&](std::int64_t /*kv_head*/, std::int64_t begin, std::int64_t size) {
       for (std::int64_t r = 0; r < size; ++r) {
         const float* from =
@@ -255,14 +272,18 @@ class Attention {
     constexpr auto kTiles = tile_functions<T>(std::make_integer_sequence<int, kMaxRows>());
     const std::int64_t tokens = task_.first_position + task_.num_queries;
     for (std::int64_t first = 0; first < tokens; first += kChunk) {
-      const std::int64_t num_pages =
-          (std::min(kChunk, tokens - first) + kBlockSize - 1) / kBlockSize;
+      const std::int64_t num_pages = pages_of(std::min(kChunk, tokens - first));
       const std::int32_t* blocks = task_.blocks + first / kBlockSize;
       for_each_tile([&](std::int64_t kv_head, std::int64_t begin, std::int64_t size) {
         std::int64_t visible[kMaxRows];
-        for (std::int64_t r = 0; r < size; ++r) {
-          const std::int64_t position = task_.first_position + query(begin + r);
-          visible[r] = std::clamp<std::int64_t>(position + 1 - first, 0, kChunk);
+        std::int64_t tokens_seen = task_.first_position + query(begin) + 1 - first;
+        std::int64_t head_of_query = begin % heads_.size();
+        for (std::int64_t r = 0; r < size; ++r, ++head_of_query) {
+          if (head_of_query == heads_.size()) {
+            head_of_query = 0;
+            ++tokens_seen;
+          }
+          visible[r] = std::clamp<std::int64_t>(tokens_seen, 0, kChunk);
         }
         if (visible[size - 1] == 0) return;
         Chunk<T> chunk;

@@ -19,76 +19,95 @@ namespace {
 
 // --- Rounding activations
 
-/// A group of 32 rounded: the values as words of four bytes.
-struct RoundedGroup {
-  alignas(16) std::int8_t q[32];
-  float scale;
-  std::int32_t sum;
-};
+using IntPart = hn::Vec<IntTag>;
 
-HWY_INLINE void round_part(FloatPart x, FloatPart inverse, std::int8_t* q, std::int32_t& sum) {
+/// Rounds one register, writes it to q and returns its values.
+HWY_INLINE IntPart round_part(FloatPart x, FloatPart inverse, std::int8_t* q) {
   // Adding 1.5 * 2^23 rounds to the nearest integer, ties to even, and leaves it in the low bits.
   const FloatPart magic = hn::Set(kFloat, 12582912.0F);
-  const auto bits = hn::BitCast(kInt, hn::Add(hn::Mul(x, inverse), magic));
-  const auto values = hn::Sub(bits, hn::Set(kInt, 0x4b400000));
+  const IntPart bits = hn::BitCast(kInt, hn::Add(hn::Mul(x, inverse), magic));
+  const IntPart values = hn::Sub(bits, hn::Set(kInt, 0x4b400000));
 #if HWY_TARGET == HWY_SCALAR
   *q = static_cast<std::int8_t>(hn::GetLane(values));
 #else
   constexpr hn::Rebind<std::int8_t, FloatTag> kBytes{};
   hn::StoreU(hn::DemoteTo(kBytes, values), kBytes, q);
 #endif
-  sum += hn::GetLane(hn::SumOfLanes(kInt, values));
+  return values;
 }
 
-HWY_INLINE void round_group(const float* x, RoundedGroup& out) {
+/// Rounds a group of 32 to q; returns its scale, and the sum of q.
+HWY_INLINE float round_group(const float* x, std::int8_t* q, std::int32_t& sum) {
   const V16 a = load(x);
   const V16 b = load(x + 16);
   const float amax = reduce_max(max(absolute(a), absolute(b)));
   // Below this 127 / amax would overflow; such a group counts as zeros.
   const FloatPart inverse = hn::Set(kFloat, amax < 1e-30F ? 0.0F : 127.0F / amax);
-  out.scale = amax / 127.0F;
-  out.sum = 0;
-  BRIGADE_FOR_PARTS round_part(a.part[p], inverse, out.q + p * kPartLanes, out.sum);
-  BRIGADE_FOR_PARTS round_part(b.part[p], inverse, out.q + 16 + p * kPartLanes, out.sum);
+  IntPart total = hn::Zero(kInt);
+  BRIGADE_FOR_PARTS {
+    total = hn::Add(total, round_part(a.part[p], inverse, q + p * kPartLanes));
+    total = hn::Add(total, round_part(b.part[p], inverse, q + 16 + p * kPartLanes));
+  }
+  sum = hn::GetLane(hn::SumOfLanes(kInt, total));
+  return amax / 127.0F;
 }
 
-/// Writes a group's 8 words `rows` words apart, whole or in parts h and l.
-HWY_INLINE void place_group(const RoundedGroup& group, std::int64_t rows, std::int8_t* q,
-                            std::int8_t* q_low) {
-  if (q_low == nullptr) {
-    for (int j = 0; j < 8; ++j)
-      std::memcpy(q + j * rows * 4, group.q + 4 * j, 4);
-    return;
-  }
-  std::int8_t high[32];
-  std::int8_t low[32];
+/// Writes a group's 8 words `step` bytes apart.
+HWY_INLINE void place_words(const std::int8_t* group, std::int64_t step, std::int8_t* to) {
+#pragma GCC unroll 8
+  for (int j = 0; j < 8; ++j)
+    std::memcpy(to + j * step, group + 4 * j, 4);
+}
+
+/// The parts h and l of q = 16 h + l.
+HWY_INLINE void split_group(const std::int8_t* q, std::int8_t* high, std::int8_t* low) {
   for (int i = 0; i < 32; ++i) {
-    high[i] = static_cast<std::int8_t>((group.q[i] + 8) >> 4);
-    low[i] = static_cast<std::int8_t>(group.q[i] - 16 * high[i]);
+    high[i] = static_cast<std::int8_t>((q[i] + 8) >> 4);
+    low[i] = static_cast<std::int8_t>(q[i] - 16 * high[i]);
   }
-  for (int j = 0; j < 8; ++j) {
-    std::memcpy(q + j * rows * 4, high + 4 * j, 4);
-    std::memcpy(q_low + j * rows * 4, low + 4 * j, 4);
+}
+
+template <bool kSplit>
+HWY_INLINE void quantize_row(const float* x, std::int32_t zero_point, const Int8Tiles& to,
+                             std::int64_t tile_begin, std::int64_t tile_rows, std::int64_t r) {
+  const std::int64_t groups = to.groups();
+  const std::int64_t step = 4 * tile_rows;
+  std::int8_t* q = to.q + tile_begin * to.cols + 4 * r;
+  std::int8_t* q_low = kSplit ? to.q_low + tile_begin * to.cols + 4 * r : nullptr;
+  float* scale = to.scale + tile_begin * groups + r;
+  float* scaled_sum = to.scaled_sum + tile_begin * groups + r;
+  std::int32_t* offset = to.offset + tile_begin * groups + r;
+  for (std::int64_t g = 0; g < groups; ++g, q += 8 * step) {
+    alignas(32) std::int8_t group[32];
+    std::int32_t sum;
+    const float group_scale = round_group(x + g * kGroupSize, group, sum);
+    if constexpr (kSplit) {
+      alignas(32) std::int8_t high[32];
+      alignas(32) std::int8_t low[32];
+      split_group(group, high, low);
+      place_words(high, step, q);
+      place_words(low, step, q_low);
+      q_low += 8 * step;
+    } else {
+      place_words(group, step, q);
+    }
+    scale[g * tile_rows] = group_scale;
+    scaled_sum[g * tile_rows] = group_scale * static_cast<float>(sum);
+    offset[g * tile_rows] = -zero_point * sum;
   }
 }
 
 void quantize(const float* x, std::int64_t stride, Range rows, std::int32_t zero_point,
               const Int8Tiles& to) {
-  const std::int64_t groups = to.groups();
   for (std::int64_t tile = 0; tile < to.tiling.count(); ++tile) {
     const std::int64_t begin = to.tiling.begin(tile);
     const std::int64_t tile_rows = to.tiling.begin(tile + 1) - begin;
     const std::int64_t end = std::min(rows.end, begin + tile_rows);
     for (std::int64_t row = std::max(rows.begin, begin); row < end; ++row) {
-      for (std::int64_t g = 0; g < groups; ++g) {
-        RoundedGroup group;
-        round_group(x + row * stride + g * kGroupSize, group);
-        const std::int64_t at = begin * to.cols + (g * 8 * tile_rows + (row - begin)) * 4;
-        place_group(group, tile_rows, to.q + at, to.q_low == nullptr ? nullptr : to.q_low + at);
-        const std::int64_t value = begin * groups + g * tile_rows + (row - begin);
-        to.scale[value] = group.scale;
-        to.scaled_sum[value] = group.scale * static_cast<float>(group.sum);
-        to.offset[value] = -zero_point * group.sum;
+      if (to.q_low == nullptr) {
+        quantize_row<false>(x + row * stride, zero_point, to, begin, tile_rows, row - begin);
+      } else {
+        quantize_row<true>(x + row * stride, zero_point, to, begin, tile_rows, row - begin);
       }
     }
   }
@@ -105,11 +124,29 @@ HWY_INLINE void write_rows(const float* acc, std::int64_t acc_stride, std::int64
   }
 }
 
+/// Asks for the output's lines while the tile is computed: a store that misses would hold up all
+/// stores behind it.
+HWY_INLINE void prefetch_rows(const float* out, std::int64_t stride, std::int64_t tile_rows) {
+  for (std::int64_t r = 0; r < tile_rows; ++r) {
+    __builtin_prefetch(out + r * stride, /*rw=*/1);
+    __builtin_prefetch(out + r * stride + 15, /*rw=*/1);
+  }
+}
+
 using Int8Tile = void (*)(const std::uint8_t*, std::int64_t, TileInput, float*);
 
 template <WeightForm form, int... kRows>
 constexpr auto int8_tiles(std::integer_sequence<int, kRows...> /*rows*/) {
   return std::array<Int8Tile, sizeof...(kRows)>{&int8_tile<form, kRows + 1>...};
+}
+
+/// Panels that a tile of activations meets while it is in L1: of this size together. Rows of the
+/// output are then written in longer pieces, and the activations read from L2 less often.
+constexpr std::int64_t kPanelBlockBytes = 24 * 1024;
+
+std::int64_t panels_at_once(const Segment& segment, const Tiling& tiling) {
+  return tiling.count() == 1 ? 1
+                             : std::max<std::int64_t>(1, kPanelBlockBytes / segment.panel_bytes);
 }
 
 template <WeightForm form>
@@ -119,23 +156,35 @@ void int8_panels(const Segment& segment, Range panels, const Int8Tiles& x, float
   constexpr auto kTiles = int8_tiles<form>(std::make_integer_sequence<int, kMax>());
   const std::int64_t groups = x.groups();
   const std::int64_t num_tiles = x.tiling.count();
-  for (std::int64_t p = panels.begin; p < panels.end; ++p) {
-    const auto* panel =
-        reinterpret_cast<const std::uint8_t*>(segment.data + p * segment.panel_bytes);
-    const std::int64_t rows = std::min<std::int64_t>(16, segment.rows - 16 * p);
+  const std::int64_t block = panels_at_once(segment, x.tiling);
+  const bool prefetch_one_row = gains_by_prefetch();
+  for (std::int64_t first = panels.begin; first < panels.end; first += block) {
+    const std::int64_t last = std::min(panels.end, first + block);
     for (std::int64_t tile = 0; tile < num_tiles; ++tile) {
       const std::int64_t begin = x.tiling.begin(tile);
       const std::int64_t tile_rows = x.tiling.begin(tile + 1) - begin;
-      const TileInput input{
+      const bool last_tile = tile + 1 == num_tiles;
+      TileInput input{
           .q = x.q + begin * x.cols,
           .q_low = x.q_low == nullptr ? nullptr : x.q_low + begin * x.cols,
           .scale = x.scale + begin * groups,
           .scaled_sum = x.scaled_sum + begin * groups,
           .offset = x.offset + begin * groups,
+          .ahead = nullptr,
       };
-      alignas(64) float acc[kMax * 16];
-      kTiles[static_cast<std::size_t>(tile_rows - 1)](panel, groups, input, acc);
-      write_rows(acc, 16, tile_rows, rows, out + begin * stride + 16 * p, stride);
+      for (std::int64_t p = first; p < last; ++p) {
+        const auto* panel =
+            reinterpret_cast<const std::uint8_t*>(segment.data + p * segment.panel_bytes);
+        if (last_tile && (tile_rows > 1 || prefetch_one_row)) {
+          input.ahead = panel + block * segment.panel_bytes;
+        }
+        float* to = out + begin * stride + 16 * p;
+        if (num_tiles > 1) prefetch_rows(to, stride, tile_rows);
+        alignas(64) float acc[kMax * 16];
+        kTiles[static_cast<std::size_t>(tile_rows - 1)](panel, groups, input, acc);
+        write_rows(acc, 16, tile_rows, std::min<std::int64_t>(16, segment.rows - 16 * p), to,
+                   stride);
+      }
     }
   }
 }

@@ -41,6 +41,15 @@ CpuTarget chosen_target() {
   return named == targets.end() ? targets.back() : *named;
 }
 
+bool gains_by_prefetch() {
+#if defined(__x86_64__)
+  static const bool gains = __builtin_cpu_is("intel") != 0;
+  return gains;
+#else
+  return false;
+#endif
+}
+
 std::string_view cpu_target_name() {
   return to_string(chosen_target());
 }

@@ -24,6 +24,10 @@ enum class CpuTarget : std::uint8_t {
 /// it.
 [[nodiscard]] CpuTarget chosen_target();
 
+/// Whether this CPU streams weights faster when one row of activations asks for them a panel ahead.
+/// Measured: Intel's Emerald Rapids gains 15 to 20 % from DRAM, AMD's Zen 4 loses 4 to 19 %.
+[[nodiscard]] bool gains_by_prefetch();
+
 /// As make_cpu_ops(options), on a given target.
 [[nodiscard]] std::unique_ptr<Ops> make_cpu_ops(const CpuOptions& options, CpuTarget target);
 

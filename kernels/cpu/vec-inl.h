@@ -14,6 +14,10 @@
 #include "hwy/highway.h"
 #include "kernels/float16.h"
 
+#if HWY_TARGET == HWY_AVX2 || HWY_TARGET == HWY_AVX3_DL
+#include <immintrin.h>
+#endif
+
 HWY_BEFORE_NAMESPACE();
 namespace brigade::kernels::HWY_NAMESPACE {
 
@@ -185,6 +189,17 @@ HWY_INLINE V16 keep_first(const V16& v, std::int64_t n, float fill) {
 
 /// Sum of the lanes in a fixed tree: lane i with lane i + 8, then + 4, + 2, + 1.
 HWY_INLINE float reduce_sum(const V16& v) {
+#if HWY_TARGET == HWY_AVX2 || HWY_TARGET == HWY_AVX3_DL
+#if HWY_TARGET == HWY_AVX2
+  const __m256 by8 = _mm256_add_ps(v.part[0].raw, v.part[1].raw);
+#else
+  const __m256 by8 = _mm256_add_ps(_mm512_castps512_ps256(v.part[0].raw),
+                                   _mm512_extractf32x8_ps(v.part[0].raw, 1));
+#endif
+  const __m128 by4 = _mm_add_ps(_mm256_castps256_ps128(by8), _mm256_extractf128_ps(by8, 1));
+  const __m128 by2 = _mm_add_ps(by4, _mm_movehl_ps(by4, by4));
+  return _mm_cvtss_f32(_mm_add_ss(by2, _mm_movehdup_ps(by2)));
+#else
   float lanes[kLanes];
   store(v, lanes);
   for (int width = 8; width >= 1; width /= 2) {
@@ -192,6 +207,7 @@ HWY_INLINE float reduce_sum(const V16& v) {
       lanes[i] += lanes[i + width];
   }
   return lanes[0];
+#endif
 }
 /// Maximum of the lanes, the same in any order.
 HWY_INLINE float reduce_max(const V16& v) {
