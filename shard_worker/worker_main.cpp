@@ -52,6 +52,9 @@ void declare_place(CLI::App& app, WorkerOptions& options, double& give_up_after_
   app.add_option("--router", options.router,
                  "Where the router listens for workers: tcp://HOST:PORT, HOST:PORT or ipc://PATH")
       ->required();
+  app.add_option("--keys", options.keys_file,
+                 "File with this worker's keys and the router's, where the router asks for them")
+      ->check(CLI::ExistingFile);
   app.add_option("--name", options.name, "What people call this worker [HOST-PID]");
   app.add_option("--runtime-dir", options.runtime_dir,
                  "Directory of the local socket that other workers of this host send to "

@@ -13,16 +13,16 @@ namespace brigade::worker {
 
 /// What the command line of brigade-worker says, defaults filled in.
 struct WorkerOptions {
-  std::string router;  ///< endpoint: tcp://HOST:PORT or ipc://PATH
-  std::string name;    ///< for people
+  std::string router;     ///< endpoint: tcp://HOST:PORT or ipc://PATH
+  std::string keys_file;  ///< CURVE keys (net::load_keys); empty: the router asks for none
+  std::string name;       ///< for people
   std::string device = "cpu";
   int num_threads = 1;
   bool pin = false;
   int first_cpu = 0;
   bool spin = false;
   std::uint64_t memory_bytes = 0;  ///< weights and KV together
-  std::string
-      runtime_dir;  ///< of the stage link's ipc socket; empty: config::runtime_folder's choice
+  std::string runtime_dir;         ///< of the ipc socket; empty: as config::runtime_folder
   std::string bind = "127.0.0.1";  ///< where the stage link's tcp port is bound
   std::optional<pid_t> expected_parent;
   Duration give_up_after = Duration::zero();  ///< without a router; zero: never

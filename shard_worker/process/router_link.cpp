@@ -61,6 +61,7 @@ Result<net::Socket> RouterLink::make_socket() {
                              .routing_id = str_cat("worker-", std::hex, options_.hello.incarnation,
                                                    '-', num_connections_)};
   options.linger = kLinger;
+  options.keys = options_.keys;
   ++num_connections_;
   ASSIGN_OR_RETURN(net::Socket socket, net::Socket::dealer(context_, std::move(options)));
   RETURN_IF_ERROR(socket.connect(options_.endpoint));

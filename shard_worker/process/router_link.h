@@ -12,6 +12,7 @@
 #include "common/base/status.h"
 #include "common/base/time.h"
 #include "common/net/context.h"
+#include "common/net/keys.h"
 #include "common/net/outbox.h"
 #include "common/net/poller.h"
 #include "common/net/socket.h"
@@ -30,6 +31,7 @@ class RouterLink final {
   struct Options {
     std::string endpoint;
     wire::Hello hello;
+    std::optional<net::Keys> keys;  ///< absent: a router that asks for none
     Duration router_timeout = std::chrono::seconds(10);
     Duration give_up_after = Duration::zero();  ///< without a connection; zero: never
     // Called on the link's thread; must not block.

@@ -29,6 +29,10 @@ Worker::Worker(const std::string& runtime_dir)
 Result<std::unique_ptr<Worker>> Worker::make(const WorkerOptions& options,
                                              std::unique_ptr<Engine> engine) {
   ASSIGN_OR_RETURN(const std::string runtime_dir, config::runtime_folder(options.runtime_dir));
+  std::optional<net::Keys> keys;
+  if (!options.keys_file.empty()) {
+    ASSIGN_OR_RETURN(keys, net::load_keys(options.keys_file));
+  }
   std::unique_ptr<Worker> worker(new Worker(runtime_dir));
   Worker* self = worker.get();
   ASSIGN_OR_RETURN(auto link,
@@ -39,6 +43,7 @@ Result<std::unique_ptr<Worker>> Worker::make(const WorkerOptions& options,
       RouterLink::Options{
           .endpoint = options.router,
           .hello = worker->make_hello(options, *link),
+          .keys = std::move(keys),
           .give_up_after = options.give_up_after,
           .on_step = [self](wire::StepCommand command) { self->take_step(std::move(command)); },
           .on_message =
