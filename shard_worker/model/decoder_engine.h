@@ -31,6 +31,7 @@ class DecoderEngine final : public Engine {
   [[nodiscard]] std::uint64_t max_kv_blocks(std::uint64_t memory_bytes) const override;
   Status allocate_kv(std::uint64_t num_kv_blocks) override;
   [[nodiscard]] std::int64_t hidden_size() const override { return spec_.hidden_size; }
+  [[nodiscard]] std::int64_t vocab_size() const override { return spec_.vocab_size; }
   Status run(const StepInputs& inputs, Collective& group, TimePoint deadline,
              std::span<float> hidden, std::vector<ScoredToken>& scored) override;
 
