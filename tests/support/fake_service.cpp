@@ -181,7 +181,6 @@ void FakeService::cancel(router::RequestId request) {
 }
 
 void FakeService::status(std::function<void(router::RouterStatus)> done) {
-  if (!answers_status) return;
   router_.post([done = std::move(done)] {
     router::RouterStatus status;
     status.queued_requests = 3;

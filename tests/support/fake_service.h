@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <atomic>
 #include <condition_variable>
 #include <deque>
 #include <functional>
-#include <map>
 #include <memory>
 #include <mutex>
 #include <set>
@@ -55,10 +55,9 @@ class FakeService final : public router::Service {
   std::vector<router::ReplicaId> drained() const;
   std::size_t num_outputs() const;
 
-  bool is_ready = true;
-  bool is_accepting = true;
-  bool pool_is_full = false;
-  bool answers_status = true;
+  std::atomic<bool> is_ready = true;
+  std::atomic<bool> is_accepting = true;
+  std::atomic<bool> pool_is_full = false;
 
   [[nodiscard]] const std::vector<std::shared_ptr<const router::ServedModel>>& models()
       const override {

@@ -137,7 +137,7 @@ class Builder {
   std::size_t num_keys_ = 0;
 };
 
-/// Boost drops the sign of no number, but a minus zero or a bare word is its own error text.
+/// Our own words where the builder stopped the parser, else Boost's.
 std::string reason(const Builder& builder, const json::error_code& ec) {
   return builder.failure().empty() ? ec.message() : builder.failure();
 }

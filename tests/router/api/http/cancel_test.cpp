@@ -159,6 +159,16 @@ TEST_CASE("one client that does not read harms no other") {
   CHECK(ask(door.server->address(), kStream).complete);
 }
 
+TEST_CASE("a router that never answers is not waited for without end") {
+  Door door({.write_timeout = milliseconds(20), .work_timeout = milliseconds(60)});
+  door.service.hold(true);
+  HttpClient client(door.server->address());
+  client.send(kWhole);
+  CHECK(door.service.wait_for_cancelled(2));
+  CHECK(client.closed());
+  door.service.hold(false);
+}
+
 TEST_CASE("stopping lets answers end that end in time") {
   Door door;
   door.service.set_gap(milliseconds(20));
