@@ -51,6 +51,10 @@ enum class WeightForm : std::uint8_t { kQ4, kQ4Min, kQ8, kF16, kBF16, kF32 };
 /// checking mode). Plain weight forms always see float activations.
 enum class ActivationMode : std::uint8_t { kInt8, kFloat };
 
+/// How finely ActivationMode::kInt8 rounds what meets a quantised weight. kTwice rounds what the first rounding left over as
+/// well and adds both products: 15 bits in effect, for twice the multiplications on one read of the weight.
+enum class Rounding : std::uint8_t { kOnce, kTwice };
+
 /// The part of a stored tensor that a rank takes: `rows` of the outputs, `cols` of the inputs. `cols` begin and end at
 /// multiples of the type's block.
 struct WeightSlice {
@@ -116,7 +120,8 @@ class Ops {
   virtual ~Ops() = default;
 
   /// Packs the slices, stacked by rows in order, reading nothing outside them. All have the same number of columns.
-  [[nodiscard]] virtual Result<std::unique_ptr<Weight>> pack(std::span<const WeightSlice> slices) = 0;
+  [[nodiscard]] virtual Result<std::unique_ptr<Weight>> pack(
+      std::span<const WeightSlice> slices, Rounding rounding = Rounding::kOnce) = 0;
   [[nodiscard]] virtual Result<std::unique_ptr<KvCache>> make_kv_cache(const KvShape& shape,
                                                                        std::int64_t num_blocks) = 0;
 

@@ -32,7 +32,8 @@ class CpuOps final : public Ops {
         attention_(attention_kernels(target), pool_),
         keys_(static_cast<std::size_t>(options.num_threads)) {}
 
-  Result<std::unique_ptr<Weight>> pack(std::span<const WeightSlice> slices) override;
+  Result<std::unique_ptr<Weight>> pack(std::span<const WeightSlice> slices,
+                                       Rounding rounding) override;
   Result<std::unique_ptr<KvCache>> make_kv_cache(const KvShape& shape,
                                                  std::int64_t num_blocks) override;
   void embed(const Weight& table, std::int64_t first_row, std::span<const std::int32_t> tokens,
@@ -74,9 +75,10 @@ class CpuOps final : public Ops {
   std::vector<ScratchBuffer> keys_;  // [threads]: a token's keys in f16
 };
 
-Result<std::unique_ptr<Weight>> CpuOps::pack(std::span<const WeightSlice> slices) {
+Result<std::unique_ptr<Weight>> CpuOps::pack(std::span<const WeightSlice> slices,
+                                             Rounding rounding) {
   RETURN_IF_ERROR(check_slices(slices));
-  return PackedWeight::pack(slices, arena_, pool_);
+  return PackedWeight::pack(slices, rounding, arena_, pool_);
 }
 
 Result<std::unique_ptr<KvCache>> CpuOps::make_kv_cache(const KvShape& shape,

@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <utility>
 
 #include "kernels/weight_format.h"
@@ -109,6 +110,16 @@ void quantize(const float* x, std::int64_t stride, Range rows, std::int32_t zero
       } else {
         quantize_row<true>(x + row * stride, zero_point, to, begin, tile_rows, row - begin);
       }
+    }
+  }
+}
+
+void leftover(const float* x, std::int64_t cols, float* rest) {
+  for (std::int64_t begin = 0; begin < cols; begin += kGroupSize) {
+    RoundedGroup group;
+    round_group(x + begin, group);
+    for (std::int64_t i = 0; i < kGroupSize; ++i) {
+      rest[begin + i] = std::fma(-group.scale, static_cast<float>(group.q[i]), x[begin + i]);
     }
   }
 }
@@ -381,6 +392,7 @@ LinearKernels linear_table() {
   }
   kernels.float_tile_rows = kFloatTileRows;
   kernels.quantize = &quantize;
+  kernels.leftover = &leftover;
   kernels.int8 = &int8;
   kernels.pack_float = &pack_float;
   kernels.float_ = &float_linear;

@@ -62,6 +62,8 @@ struct LinearKernels {
   /// Rounds rows [rows.begin, rows.end) of x, `stride` apart, into their places.
   void (*quantize)(const float* x, std::int64_t stride, Range rows, std::int32_t zero_point,
                    const Int8Tiles& to);
+  /// rest = x minus what rounding makes of it, for one row of `cols`.
+  void (*leftover)(const float* x, std::int64_t cols, float* rest);
   void (*int8)(const Segment& segment, Range panels, const Int8Tiles& x, float* out,
                std::int64_t stride);
 

@@ -46,11 +46,17 @@ LinearOp::LinearOp(const LinearKernels& kernels, ActivationMode activations, Thr
       panel_(static_cast<std::size_t>(pool.num_threads())) {}
 
 void LinearOp::run(const PackedWeight& weight, ConstMatrix x, Matrix out) {
-  const std::int64_t step = max_rows(weight);
+  const bool twice = activations_ == ActivationMode::kInt8 && weight.rounding() == Rounding::kTwice;
+  const std::int64_t step = max_rows(weight) / (twice ? 2 : 1);
   for (std::int64_t begin = 0; begin < x.rows; begin += step) {
     const std::int64_t rows = std::min(step, x.rows - begin);
-    run_block(weight, {x.row(begin), rows, x.cols, x.stride},
-              {out.row(begin), rows, out.cols, out.stride});
+    const ConstMatrix from{x.row(begin), rows, x.cols, x.stride};
+    const Matrix to{out.row(begin), rows, out.cols, out.stride};
+    if (twice) {
+      run_twice(weight, from, to);
+    } else {
+      run_block(weight, from, to);
+    }
   }
 }
 
@@ -120,6 +126,40 @@ void LinearOp::multiply(const PackedWeight& weight, std::size_t segment, const P
     scratch = panel_[static_cast<std::size_t>(thread)].floats(16 * panels.cols);
   }
   kernels_.float_(panels, share, x.floats, scratch, to, out.stride);
+}
+
+void LinearOp::run_twice(const PackedWeight& weight, const ConstMatrix& x, const Matrix& out) {
+  const Matrix both{twice_in_.floats(2 * x.rows * x.cols), 2 * x.rows, x.cols, x.cols};
+  const Matrix products{twice_out_.floats(2 * x.rows * out.cols), 2 * x.rows, out.cols, out.cols};
+  const int threads = x.rows * x.cols < kMinForkProducts ? 1 : pool_.num_threads();
+  const auto for_each_row = [&](const auto& body) {
+    const auto share = [&](int thread) {
+      const std::int64_t end = x.rows * (thread + 1) / threads;
+      for (std::int64_t i = x.rows * thread / threads; i < end; ++i)
+        body(i);
+    };
+    if (threads == 1) {
+      share(0);
+    } else {
+      pool_.run(share);
+    }
+  };
+  for_each_row([&](std::int64_t i) {
+    std::copy(x.row(i), x.row(i) + x.cols, both.row(i));
+    kernels_.leftover(x.row(i), x.cols, both.row(x.rows + i));
+  });
+  run_block(weight, both, products);
+  for_each_row([&](std::int64_t i) {
+    for (const Segment& segment : weight.segments()) {
+      const float* first = products.row(i) + segment.first_row;
+      const float* second = products.row(x.rows + i) + segment.first_row;
+      float* to = out.row(i) + segment.first_row;
+      // Plain forms have met the whole row already.
+      const float factor = is_quantized(segment.form) ? 1.0F : 0.0F;
+      for (std::int64_t n = 0; n < segment.rows; ++n)
+        to[n] = first[n] + factor * second[n];
+    }
+  });
 }
 
 void LinearOp::run_block(const PackedWeight& weight, const ConstMatrix& x, const Matrix& out) {

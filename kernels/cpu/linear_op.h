@@ -44,6 +44,9 @@ class LinearOp final {
                 int thread, int num_threads);
   [[nodiscard]] std::int64_t max_rows(const PackedWeight& weight) const;
 
+  /// A block whose weight is rounded for twice: rows and what is left of them side by side in one
+  /// product, so that the weight is read once.
+  void run_twice(const PackedWeight& weight, const ConstMatrix& x, const Matrix& out);
   void run_block(const PackedWeight& weight, const ConstMatrix& x, const Matrix& out);
   void run_apart(const PackedWeight& weight, const ConstMatrix& x, const Matrix& out, int thread,
                  int num_threads);
@@ -52,6 +55,8 @@ class LinearOp final {
   ActivationMode activations_;
   ThreadPool& pool_;
   ScratchBuffer shared_;              // activations that all threads read
+  ScratchBuffer twice_in_;            // rows, then what rounding leaves of them
+  ScratchBuffer twice_out_;           // their products
   std::vector<ScratchBuffer> own_;    // [threads]: activations each thread prepares for itself
   std::vector<ScratchBuffer> panel_;  // [threads]: a quantised panel expanded to floats
 };

@@ -155,8 +155,10 @@ std::int64_t quantized_block_bytes(WeightForm form) {
 }
 
 Result<std::unique_ptr<Weight>> PackedWeight::pack(std::span<const WeightSlice> slices,
-                                                   Arena& arena, ThreadPool& pool) {
+                                                   Rounding rounding, Arena& arena,
+                                                   ThreadPool& pool) {
   std::unique_ptr<PackedWeight> weight(new PackedWeight);
+  weight->rounding_ = rounding;
   weight->cols_ = slices[0].cols.size();
   std::vector<Source> sources;
   for (std::size_t begin = 0, end = 0; begin < slices.size(); begin = end) {

@@ -40,13 +40,14 @@ class PackedWeight final : public Weight {
  public:
   /// Slices must have passed check_slices. Neighbours of one form share a segment.
   /// kResourceExhausted without memory.
-  static Result<std::unique_ptr<Weight>> pack(std::span<const WeightSlice> slices, Arena& arena,
-                                              ThreadPool& pool);
+  static Result<std::unique_ptr<Weight>> pack(std::span<const WeightSlice> slices,
+                                              Rounding rounding, Arena& arena, ThreadPool& pool);
 
   [[nodiscard]] std::int64_t rows() const override { return rows_; }
   [[nodiscard]] std::int64_t cols() const override { return cols_; }
   [[nodiscard]] std::size_t bytes() const override;
   [[nodiscard]] const std::vector<Segment>& segments() const { return segments_; }
+  [[nodiscard]] Rounding rounding() const { return rounding_; }
 
   /// Writes the exact weights of a row, rounded to f32 once, to out: [cols].
   void unpack_row(std::int64_t row, float* out) const;
@@ -55,6 +56,7 @@ class PackedWeight final : public Weight {
   PackedWeight() = default;
   std::int64_t rows_ = 0;
   std::int64_t cols_ = 0;
+  Rounding rounding_ = Rounding::kOnce;
   std::vector<Segment> segments_;
   std::shared_ptr<Mapping> memory_;
 };

@@ -31,6 +31,18 @@ std::vector<double> rounded_to_int8(const float* x, std::int64_t cols) {
   return out;
 }
 
+/// The same with what was left over rounded again.
+std::vector<double> rounded_twice(const float* x, std::int64_t cols) {
+  std::vector<double> out = rounded_to_int8(x, cols);
+  std::vector<float> rest(out.size());
+  for (std::size_t i = 0; i < out.size(); ++i)
+    rest[i] = static_cast<float>(x[i] - out[i]);
+  const std::vector<double> second = rounded_to_int8(rest.data(), cols);
+  for (std::size_t i = 0; i < out.size(); ++i)
+    out[i] += second[i];
+  return out;
+}
+
 double dot(const double* w, const double* x, std::int64_t size) {
   double sum = 0;
   for (std::int64_t i = 0; i < size; ++i)
@@ -82,7 +94,8 @@ class ReferenceOps final : public Ops {
  public:
   explicit ReferenceOps(ActivationMode activations) : activations_(activations) {}
 
-  Result<std::unique_ptr<Weight>> pack(std::span<const WeightSlice> slices) override;
+  Result<std::unique_ptr<Weight>> pack(std::span<const WeightSlice> slices,
+                                       Rounding rounding) override;
   Result<std::unique_ptr<KvCache>> make_kv_cache(const KvShape& shape,
                                                  std::int64_t num_blocks) override;
   void embed(const Weight& table, std::int64_t first_row, std::span<const std::int32_t> tokens,
@@ -102,13 +115,15 @@ class ReferenceOps final : public Ops {
   ActivationMode activations_;
 };
 
-Result<std::unique_ptr<Weight>> ReferenceOps::pack(std::span<const WeightSlice> slices) {
+Result<std::unique_ptr<Weight>> ReferenceOps::pack(std::span<const WeightSlice> slices,
+                                                   Rounding rounding) {
   RETURN_IF_ERROR(check_slices(slices));
   const std::int64_t cols = slices[0].cols.size();
   std::int64_t rows = 0;
   for (const WeightSlice& slice : slices)
     rows += slice.rows.size();
   auto weight = std::make_unique<ReferenceWeight>(rows, cols);
+  weight->rounding = rounding;
   std::int64_t at = 0;
   for (const WeightSlice& slice : slices) {
     const StoredFormat& format = *find_format(slice.tensor->type);
@@ -158,7 +173,10 @@ void ReferenceOps::linear(const Weight& w, ConstMatrix x, Matrix out) {
   const bool round = activations_ == ActivationMode::kInt8 && x.cols % kGroupSize == 0;
   for (std::int64_t i = 0; i < x.rows; ++i) {
     const std::vector<double> exact(x.row(i), x.row(i) + x.cols);
-    const std::vector<double> rounded = round ? rounded_to_int8(x.row(i), x.cols) : exact;
+    const std::vector<double> rounded = !round ? exact
+                                        : weight.rounding == Rounding::kTwice
+                                            ? rounded_twice(x.row(i), x.cols)
+                                            : rounded_to_int8(x.row(i), x.cols);
     for (std::int64_t n = 0; n < out.cols; ++n) {
       const bool quantized = weight.quantized[static_cast<std::size_t>(n)];
       out.row(i)[n] =

@@ -24,6 +24,7 @@ class ReferenceWeight final : public Weight {
 
   std::vector<double> values;   ///< [rows, cols]
   std::vector<bool> quantized;  ///< [rows]
+  Rounding rounding = Rounding::kOnce;
 
  private:
   std::int64_t rows_;
