@@ -12,8 +12,17 @@
 namespace brigade::worker {
 namespace {
 
+using kernels::Rounding;
 using kernels::Weight;
 using kernels::WeightSlice;
+
+/// What meets Q, K, V, the attention output and the head is rounded twice. Measured on SmolLM2 135M
+/// over 808 positions, against exact activations (llama.cpp: RMS 0.205, KL 0.0031, same best
+/// token 97.4 %):
+///     all once 0.207, 0.0033, 97.0 %   qkv twice 0.166, 0.0020, 97.2 %   and o 0.159, 0.0018, 97.8
+///     % and the head 0.145, 0.0013, 98.4 %; at tp 3 97.3 % without and 97.8 % with the head
+/// gate, up and down are two thirds of the work, and stay at once.
+constexpr Rounding kFine = Rounding::kTwice;
 
 /// A vector tensor as floats.
 std::vector<float> read_vector(const model::TensorInfo& tensor) {
@@ -50,8 +59,9 @@ class ShardReader {
   Result<ShardWeights> read() {
     ShardWeights weights;
     if (shard_.first_stage) {
+      // Rounding matters where the table is the head as well; looking rows up is exact.
       ASSIGN_OR_RETURN(weights.embedding,
-                       pack({slice("token_embd.weight", shard_.vocab, hidden_)}));
+                       pack({slice("token_embd.weight", shard_.vocab, hidden_)}, kFine));
     }
     for (std::int64_t i = shard_.layers.begin; i < shard_.layers.end; ++i) {
       ASSIGN_OR_RETURN(LayerWeights layer, read_layer(str_cat("blk.", i, ".")));
@@ -63,7 +73,7 @@ class ShardReader {
         weights.head = weights.embedding;
       } else {
         const auto* name = spec_.tied_embeddings ? "token_embd.weight" : "output.weight";
-        ASSIGN_OR_RETURN(weights.head, pack({slice(name, shard_.vocab, hidden_)}));
+        ASSIGN_OR_RETURN(weights.head, pack({slice(name, shard_.vocab, hidden_)}, kFine));
       }
     }
     return weights;
@@ -91,8 +101,9 @@ class ShardReader {
     layer.attn_norm = read_vector(tensor(name("attn_norm")));
     ASSIGN_OR_RETURN(layer.qkv, pack({slice(name("attn_q"), q_rows_, hidden_),
                                       slice(name("attn_k"), kv_rows_, hidden_),
-                                      slice(name("attn_v"), kv_rows_, hidden_)}));
-    ASSIGN_OR_RETURN(layer.o, pack({slice(name("attn_output"), hidden_, q_rows_)}));
+                                      slice(name("attn_v"), kv_rows_, hidden_)},
+                                     kFine));
+    ASSIGN_OR_RETURN(layer.o, pack({slice(name("attn_output"), hidden_, q_rows_)}, kFine));
     layer.ffn_norm = read_vector(tensor(name("ffn_norm")));
     ASSIGN_OR_RETURN(layer.gate_up, pack({slice(name("ffn_gate"), shard_.ffn, hidden_),
                                           slice(name("ffn_up"), shard_.ffn, hidden_)}));
@@ -100,8 +111,9 @@ class ShardReader {
     return layer;
   }
 
-  Result<std::unique_ptr<Weight>> pack(std::initializer_list<WeightSlice> slices) {
-    auto weight = ops_.pack(std::span(slices.begin(), slices.size()));
+  Result<std::unique_ptr<Weight>> pack(std::initializer_list<WeightSlice> slices,
+                                       Rounding rounding = Rounding::kOnce) {
+    auto weight = ops_.pack(std::span(slices.begin(), slices.size()), rounding);
     if (!weight.ok()) {
       return weight.status().with_context(str_cat("tensor ", slices.begin()->tensor->name));
     }
