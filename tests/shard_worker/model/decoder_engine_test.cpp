@@ -110,6 +110,45 @@ TEST_CASE(
   }
 }
 
+TEST_CASE(
+    "the CPU ops are at the reference's logits for every type a file can hold, on every grid") {
+  struct Case {
+    model::TensorType type;
+    wire::ActivationMode activations;
+    float bound;  ///< on logits of about unit size: f32 sums; int8 sums may round at a tie the
+                  ///< other way
+  };
+  constexpr auto kFloat = wire::ActivationMode::kFloat;
+  const std::vector<Case> cases = {{model::TensorType::kF32, kFloat, 2e-5F},
+                                   {model::TensorType::kF16, kFloat, 2e-5F},
+                                   {model::TensorType::kBF16, kFloat, 2e-5F},
+                                   {model::TensorType::kQ8_0, kFloat, 2e-5F},
+                                   {model::TensorType::kQ4_1, kFloat, 2e-5F},
+                                   {model::TensorType::kQ8_0, wire::ActivationMode::kInt8, 0.05F},
+                                   {model::TensorType::kQ4_1, wire::ActivationMode::kInt8, 0.05F}};
+  for (const Case& c : cases) {
+    // Cuts of quantised columns need whole blocks of 32: two heads of 16 a KV head.
+    const TempFile file(tiny_model_builder(TinyModel{.weights = c.type, .tied = false}).build());
+    const auto tokens = some_tokens(37, 5);
+    for (std::uint32_t tp : {1U, 2U, 3U}) {
+      GridOptions options{.model_path = file.path(),
+                          .tp_size = tp,
+                          .activations = c.activations,
+                          .kv_type = wire::KvType::kF32};
+      EngineGrid fast(options);
+      options.reference_ops = true;
+      EngineGrid plain(options);
+      const Rows expected = logits_of(fast, tokens, tokens.size());
+      const float difference = largest_difference(expected, logits_of(plain, tokens, 37));
+      CHECK_MESSAGE(difference < c.bound, model::to_string(c.type) << " at tp " << tp);
+      options.reference_ops = false;
+      options.pp_size = 3;
+      EngineGrid staged(options);
+      CHECK(logits_of(staged, tokens, 5, 16) == expected);
+    }
+  }
+}
+
 TEST_CASE("greedy decoding goes on from what it sampled") {
   const TempFile file(tiny_model_builder(TinyModel{}).build());
   EngineGrid grid({.model_path = file.path(), .tp_size = 2, .pp_size = 2, .reference_ops = true});
