@@ -116,10 +116,11 @@ void quantize(const float* x, std::int64_t stride, Range rows, std::int32_t zero
 
 void leftover(const float* x, std::int64_t cols, float* rest) {
   for (std::int64_t begin = 0; begin < cols; begin += kGroupSize) {
-    RoundedGroup group;
-    round_group(x + begin, group);
+    alignas(32) std::int8_t group[32];
+    std::int32_t sum;
+    const float scale = round_group(x + begin, group, sum);
     for (std::int64_t i = 0; i < kGroupSize; ++i) {
-      rest[begin + i] = std::fma(-group.scale, static_cast<float>(group.q[i]), x[begin + i]);
+      rest[begin + i] = std::fma(-scale, static_cast<float>(group[i]), x[begin + i]);
     }
   }
 }
