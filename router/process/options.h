@@ -4,6 +4,7 @@
 #include <sys/types.h>
 
 #include <cstdint>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -31,9 +32,10 @@ struct RouterOptions {
   pid_t expected_parent = 0;          ///< 0: anyone
 };
 
-/// Reads the command line. When there is nothing to run (--help, or a mistake, which is told),
-/// `exit_code` is set and the result is false.
-[[nodiscard]] bool parse_options(int argc, char** argv, RouterOptions& options, int& exit_code);
+/// Fills in the rest of `options`: the topology of the file `config` (if any) with `words` (values
+/// by topology key) over it, and what follows from it.
+[[nodiscard]] Status resolve(RouterOptions& options, const std::string& config,
+                             const std::map<std::string, std::string>& words);
 
 [[nodiscard]] RouterConfig make_router_config(const config::Topology& topology);
 
