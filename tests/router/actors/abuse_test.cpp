@@ -20,13 +20,16 @@ void send(net::Socket& socket, std::vector<std::string> parts) {
   REQUIRE(socket.send_until(std::move(frames), in_ms(5000)).ok());
 }
 
+/// Past signs of life.
 wire::FromRouter next_answer(net::Socket& socket) {
-  auto received = socket.receive_until(in_ms(5000));
-  REQUIRE(received.ok());
-  REQUIRE(received->has_value());
-  auto message = wire::decode_from_router((*received)->frames[0].bytes());
-  REQUIRE_MESSAGE(message.ok(), message.status().message());
-  return std::move(message).value();
+  while (true) {
+    auto received = socket.receive_until(in_ms(5000));
+    REQUIRE(received.ok());
+    REQUIRE(received->has_value());
+    auto message = wire::decode_from_router((*received)->frames[0].bytes());
+    REQUIRE_MESSAGE(message.ok(), message.status().message());
+    if (!std::holds_alternative<wire::KeepAlive>(*message)) return std::move(message).value();
+  }
 }
 
 std::string text_of(std::span<const std::byte> bytes) {
