@@ -66,9 +66,14 @@ std::string render_stats(const StatusView& status, const StreamSummary& summary)
   }
   const std::string model = status.replicas.empty() ? "" : status.replicas.front().model;
   const double decode_s = summary.total_s - summary.first_token_s;
-  out << std::fixed << model << " ran on " << num_ranks << " worker processes: " << tp_size
-      << " tensor-parallel ranks x " << pp_size << " pipeline stages x " << status.replicas.size()
-      << (status.replicas.size() == 1 ? " replica" : " replicas") << ", under one router.\n"
+  const auto plural = [](std::int64_t count, std::string_view noun) {
+    return str_cat(count, " ", noun, count == 1 ? "" : "s");
+  };
+  out << std::fixed << model << " ran on "
+      << str_cat(num_ranks, " worker process", num_ranks == 1 ? "" : "es") << ": "
+      << plural(tp_size, "tensor-parallel rank") << " x " << plural(pp_size, "pipeline stage")
+      << " x " << plural(static_cast<std::int64_t>(status.replicas.size()), "replica")
+      << ", under one router.\n"
       << layers.str() << ".\n"
       << summary.prompt_tokens << " prompt tokens, first text after " << std::setprecision(0)
       << 1000 * summary.first_token_s << " ms; " << summary.completion_tokens << " tokens in "

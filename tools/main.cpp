@@ -92,7 +92,8 @@ void add_up(CLI::App& app, Action& action) {
   up->add_option("TOPOLOGY.toml", options->file, "topology file (see configs/)")->option_text(" ");
   for (const KeyOption& option : kUpOptions) {
     up->add_option(str_cat("--", option.key), options->words[option.key], option.help)
-        ->option_text(option.value);
+        ->option_text(option.value)
+        ->take_last();
   }
   up->add_option("--set", options->settings, "any key of configs/reference.toml")
       ->option_text("KEY=VALUE ...");

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "common/config/topology.h"
 
+#include <toml++/toml.h>
+
 #include <charconv>
 #include <concepts>
 #include <fstream>
@@ -9,10 +11,6 @@
 
 #include "common/base/strings.h"
 #include "common/config/topology_keys.h"
-
-#define TOML_EXCEPTIONS 0
-#define TOML_ENABLE_UNRELEASED_FEATURES 0
-#include <toml++/toml.h>
 
 namespace brigade::config {
 namespace {
@@ -201,17 +199,18 @@ Result<Topology> parse_topology(std::string_view text, std::string_view source_n
   auto at = [&](const toml::source_position& place) {
     return str_cat(source_name, ":", place.line, ":", place.column);
   };
-  toml::parse_result parsed = toml::parse(text, source_name);
-  if (!parsed) {
-    return invalid_argument(
-        str_cat(at(parsed.error().source().begin), ": ", parsed.error().description()));
+  toml::table root;
+  try {
+    root = toml::parse(text, source_name);
+  } catch (const toml::parse_error& error) {
+    return invalid_argument(str_cat(at(error.source().begin), ": ", error.description()));
   }
   std::string path;
-  if (const toml::key* key = find_unknown(parsed.table(), "", path)) {
+  if (const toml::key* key = find_unknown(root, "", path)) {
     return unknown_key(path).with_context(at(key->source().begin));
   }
   Topology topology;
-  NodeReader reader{.root = parsed.table()};
+  NodeReader reader{.root = root};
   visit_keys(topology, reader);
   if (!reader.status.ok()) return reader.status.with_context(at(reader.place));
   Status whole = check(topology);

@@ -96,7 +96,9 @@ def test_an_unknown_model_is_not_found(sim_server: Server) -> None:
 )
 def test_a_bad_value_is_refused_and_named(sim_server: Server, field: str, value: object) -> None:
     answer = sim_server.post("/v1/completions", completion(sim_server, **{field: value}))
-    assert_clear_error(answer, 400, field)
+    assert_clear_error(answer, 400)
+    error = answer.json()["error"]
+    assert error["param"] == field or field in error["message"], error
 
 
 @pytest.mark.parametrize(
@@ -171,7 +173,7 @@ def test_paths_and_methods_that_are_not_there_are_refused_as_json(sim_server: Se
         ("GET", "/nothing", 404),
         ("GET", "/v1/completions", 405),
         ("DELETE", "/v1/models", 405),
-        ("POST", "/drain", 400),
+        ("POST", "/drain", 415),
     ]:
         answer = httpx.request(method, sim_server.url + path, timeout=10)
         assert answer.status_code == status, (method, path, answer.text)

@@ -11,7 +11,15 @@ import pytest
 from conftest import StartServer
 from support import MODEL, Server, run_cli
 
+QUESTION = "What is the capital of France?"
 COMMANDS = ["up", "run", "chat", "status", "drain", "tokenize", "keys"]
+
+
+def answer_to(server: Server, messages: list[dict[str, str]]) -> str:
+    answer = server.client().chat.completions.create(
+        model=server.model(), messages=messages, max_tokens=30, temperature=0
+    )
+    return answer.choices[0].message.content or ""
 
 
 def test_help_teaches_each_command() -> None:
@@ -24,9 +32,9 @@ def test_help_teaches_each_command() -> None:
 
 
 def test_run_streams_the_answer_and_tells_what_ran_where(server: Server) -> None:
-    result = server.run_cli("run", "What is the capital of France?", "--max-tokens", "40", "--stats")
+    result = server.run_cli("run", QUESTION, "--max-tokens", "30", "--stats")
     assert result.returncode == 0, result.stderr
-    assert "Paris" in result.stdout
+    assert result.stdout == answer_to(server, [{"role": "user", "content": QUESTION}]) + "\n"
     lines = result.stderr.strip().splitlines()
     assert len(lines) == 3, lines
     assert "4 worker processes: 2 tensor-parallel ranks x 2 pipeline stages x 1 replica" in lines[0]
@@ -43,11 +51,16 @@ def test_run_raw_continues_the_text_and_reads_standard_input(server: Server) -> 
     assert by_input.stdout == by_argument.stdout
 
 
-def test_chat_remembers_what_was_said(server: Server) -> None:
-    lines = "My name is Tom.\nWhat is my name?\n/clear\n"
-    result = server.run_cli("chat", "--max-tokens", "40", stdin=lines)
+def test_chat_sends_the_conversation_along_until_it_is_cleared(server: Server) -> None:
+    result = server.run_cli("chat", "--max-tokens", "30", stdin=f"{QUESTION}\nWhy?\n/clear\nWhy?\n/quit\nlost\n")
     assert result.returncode == 0, result.stderr
-    assert "Tom" in result.stdout.splitlines()[-1]
+    history = [{"role": "user", "content": QUESTION}]
+    first = answer_to(server, history)
+    history += [{"role": "assistant", "content": first}, {"role": "user", "content": "Why?"}]
+    second = answer_to(server, history)
+    third = answer_to(server, [{"role": "user", "content": "Why?"}])
+    assert second != third
+    assert result.stdout == f"{first}\n{second}\n{third}\n"
 
 
 def test_status_shows_the_grid(server: Server) -> None:

@@ -31,13 +31,21 @@ def test_a_completion_is_deterministic_and_counts_its_tokens(server: Server) -> 
     assert "Paris" in texts.pop()
 
 
-def test_a_chat_answers_the_question(server: Server) -> None:
+def test_a_chat_is_the_completion_of_its_rendered_template(server: Server) -> None:
     answer = server.client().chat.completions.create(
-        model=server.model(), messages=QUESTION, max_tokens=40, temperature=0
+        model=server.model(), messages=QUESTION, max_tokens=30, temperature=0
     )
     assert answer.choices[0].message.role == "assistant"
-    assert "Paris" in (answer.choices[0].message.content or "")
     assert answer.choices[0].finish_reason in {"stop", "length"}
+    rendered = (
+        "<|im_start|>system\nYou are a helpful AI assistant named SmolLM, trained by Hugging Face<|im_end|>\n"
+        "<|im_start|>user\nWhat is the capital of France?<|im_end|>\n<|im_start|>assistant\n"
+    )
+    same = server.client().completions.create(
+        model=server.model(), prompt=rendered, max_tokens=30, temperature=0
+    )
+    assert answer.choices[0].message.content == same.choices[0].text
+    assert answer.usage.prompt_tokens == same.usage.prompt_tokens
 
 
 def test_a_stream_has_the_same_text_as_the_whole_answer(server: Server) -> None:
