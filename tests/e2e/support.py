@@ -32,6 +32,15 @@ def wait_until(condition: Callable[[], Any], seconds: float, what: str) -> Any:
         time.sleep(0.02)
 
 
+def read_line(process: subprocess.Popen[bytes], seconds: float) -> str:
+    """The next line that it prints; empty when its output has ended."""
+    assert process.stdout is not None
+    with selectors.DefaultSelector() as selector:
+        selector.register(process.stdout, selectors.EVENT_READ)
+        assert selector.select(seconds), f"no line within {seconds} s"
+    return process.stdout.readline().decode()
+
+
 def shared_memory_names() -> set[str]:
     return {name for name in os.listdir("/dev/shm") if "brigade" in name}
 
@@ -112,18 +121,11 @@ class Server:
                 raise
 
     def wait_ready(self, seconds: float) -> None:
-        line = self._read_line(seconds)
+        line = read_line(self.process, seconds)
         words = line.split()
         assert len(words) == 3 and words[0] == "ready", f"{line!r}; log:\n{self.log.read_text()}"
         self.url, self.socket = words[1:]
         self.processes()
-
-    def _read_line(self, seconds: float) -> str:
-        assert self.process.stdout is not None
-        with selectors.DefaultSelector() as selector:
-            selector.register(self.process.stdout, selectors.EVENT_READ)
-            assert selector.select(seconds), f"not ready within {seconds} s; log:\n{self.log.read_text()}"
-        return self.process.stdout.readline().decode()
 
     def processes(self) -> list[ProcessId]:
         """The supervisor, the router and the workers that run now."""
