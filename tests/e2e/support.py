@@ -8,6 +8,7 @@ import os
 import selectors
 import signal
 import subprocess
+import tempfile
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -91,13 +92,18 @@ def children_of(pid: int) -> list[int]:
     return children
 
 
+def short_folder() -> tempfile.TemporaryDirectory[str]:
+    """A folder for sockets, removed with its handle: pytest's own names are too long for a socket's path."""
+    return tempfile.TemporaryDirectory(prefix="brigade-test-")
+
+
 class Server:
     """`brigade up` with its router and workers, on free ports, in a runtime directory of its own."""
 
     def __init__(self, folder: Path, *arguments: str, wait: bool = True, ready_seconds: float = 60) -> None:
         folder.mkdir(parents=True, exist_ok=True)
-        self.runtime_dir = folder / "run"
-        self.runtime_dir.mkdir(mode=0o700)
+        self.runtime_home = short_folder()
+        self.runtime_dir = Path(self.runtime_home.name)
         self.log = folder / "log.txt"
         self.env = {**os.environ, "XDG_RUNTIME_DIR": str(self.runtime_dir), "BRIGADE_LOG": "info"}
         self.url = ""

@@ -13,7 +13,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from support import BIN, MODEL, read_line, run_cli, wait_until
+from support import BIN, MODEL, read_line, run_cli, short_folder, wait_until
 
 sys.path.insert(0, str(BIN.parent / "python"))
 
@@ -25,8 +25,8 @@ class Programs:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self.runtime_dir = folder / "run"
-        self.runtime_dir.mkdir(mode=0o700)
+        self.runtime_home = short_folder()
+        self.runtime_dir = Path(self.runtime_home.name)
         self.running: list[subprocess.Popen[bytes]] = []
 
     def start(self, program: str, *arguments: str) -> subprocess.Popen[bytes]:
