@@ -6,6 +6,7 @@ from __future__ import annotations
 import json
 import os
 import selectors
+import shutil
 import signal
 import subprocess
 import tempfile
@@ -92,18 +93,13 @@ def children_of(pid: int) -> list[int]:
     return children
 
 
-def short_folder() -> tempfile.TemporaryDirectory[str]:
-    """A folder for sockets, removed with its handle: pytest's own names are too long for a socket's path."""
-    return tempfile.TemporaryDirectory(prefix="brigade-test-")
-
-
 class Server:
     """`brigade up` with its router and workers, on free ports, in a runtime directory of its own."""
 
     def __init__(self, folder: Path, *arguments: str, wait: bool = True, ready_seconds: float = 60) -> None:
         folder.mkdir(parents=True, exist_ok=True)
-        self.runtime_home = short_folder()
-        self.runtime_dir = Path(self.runtime_home.name)
+        # Short: the path of a socket has 107 bytes at most.
+        self.runtime_dir = Path(tempfile.mkdtemp(prefix="brigade-"))
         self.log = folder / "log.txt"
         self.env = {**os.environ, "XDG_RUNTIME_DIR": str(self.runtime_dir), "BRIGADE_LOG": "info"}
         self.url = ""
@@ -205,9 +201,12 @@ class Server:
             self.process.stdout.close()
 
     def check_nothing_left(self) -> None:
+        if not self.runtime_dir.exists():
+            return  # checked before
         left = [process.pid for process in self.seen.values() if process.alive()]
         assert not left, f"processes {left} are still there; log:\n{self.log.read_text()}"
         files = [str(path) for path in self.runtime_dir.rglob("*") if not path.is_dir()]
+        shutil.rmtree(self.runtime_dir)
         assert not files, f"left behind: {files}"
 
 

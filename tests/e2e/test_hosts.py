@@ -5,15 +5,17 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
 import httpx
 import pytest
 
-from support import BIN, MODEL, read_line, run_cli, short_folder, wait_until
+from support import BIN, MODEL, read_line, run_cli, wait_until
 
 sys.path.insert(0, str(BIN.parent / "python"))
 
@@ -25,8 +27,7 @@ class Programs:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self.runtime_home = short_folder()
-        self.runtime_dir = Path(self.runtime_home.name)
+        self.runtime_dir = Path(tempfile.mkdtemp(prefix="brigade-"))
         self.running: list[subprocess.Popen[bytes]] = []
 
     def start(self, program: str, *arguments: str) -> subprocess.Popen[bytes]:
@@ -60,7 +61,9 @@ class Programs:
                 process.kill()
                 assert process.stdout is not None
                 process.stdout.close()
-        assert [path for path in self.runtime_dir.rglob("*") if not path.is_dir()] == []
+        left = [path for path in self.runtime_dir.rglob("*") if not path.is_dir()]
+        shutil.rmtree(self.runtime_dir)
+        assert left == []
 
 
 @pytest.fixture()
