@@ -10,6 +10,12 @@ namespace {
 constexpr double kWindowS = 10;
 constexpr double kMaxRetryAfterS = 60;
 
+bool may_go_to(const LiveRequest& request, const PlacementTarget& target) {
+  const Replica::Options& options = target.replica->options();
+  if (options.model_index != request.model_index) return false;
+  return target.accepts || (request.num_preemptions > 0 && request.replica == options.id);
+}
+
 }  // namespace
 
 Replica* choose_replica(const std::map<ReplicaId, PlacementTarget>& targets,
@@ -17,8 +23,7 @@ Replica* choose_replica(const std::map<ReplicaId, PlacementTarget>& targets,
   Replica* best = nullptr;
   for (const auto& [id, target] : targets) {
     Replica* replica = target.replica;
-    if (!target.accepts || replica->options().model_index != request.model_index) continue;
-    if (!replica->can_take(request)) continue;
+    if (!may_go_to(request, target) || !replica->can_take(request)) continue;
     if (best != nullptr) {
       const std::uint64_t load = replica->load_tokens();
       const std::uint64_t best_load = best->load_tokens();

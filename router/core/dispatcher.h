@@ -17,7 +17,8 @@ struct PlacementTarget {
 
 /// The replica for a request: of those of its model that accept and can take it now, the one with
 /// the least work in tokens; then the one with more free KV; then the lower id. Null when it must
-/// wait: centrally, so that whichever replica has room first takes it.
+/// wait: centrally, so that whichever replica has room first takes it. A replica that drains takes
+/// back what it preempted: that is among the requests it is to finish.
 [[nodiscard]] Replica* choose_replica(const std::map<ReplicaId, PlacementTarget>& targets,
                                       const LiveRequest& request);
 

@@ -170,7 +170,10 @@ void Router::Impl::replica_down(const ClusterEvent& event, TimePoint now) {
 void Router::Impl::end_if_hopeless(std::size_t model_index) {
   if (cluster.can_serve(model_index)) return;
   for (const RequestId id : queues[model_index].ids()) {
-    end(*ledger.find(id), wire::FinishReason::kError,
+    LiveRequest& request = *ledger.find(id);
+    // Its replica drains, and takes it back.
+    if (request.num_preemptions > 0 && targets.contains(request.replica)) continue;
+    end(request, wire::FinishReason::kError,
         unavailable(str_cat(last_loss[model_index],
                             " and there is no other: ", cluster.why_not(model_index))),
         kRetryLostS);
@@ -246,9 +249,11 @@ void Router::Impl::release_drained() {
       ++it;
       continue;
     }
+    const std::size_t model_index = it->second->options().model_index;
     cluster.release(it->first, "its requests are done");
     targets.erase(it->first);
     it = replicas.erase(it);
+    end_if_hopeless(model_index);
   }
 }
 

@@ -267,6 +267,23 @@ TEST_CASE("a drained replica finishes its requests, takes no more, and lets its 
   CHECK_EQ(world.worker_ids().size(), 1);
 }
 
+TEST_CASE("a request that a draining replica runs out of KV for comes back to it and finishes") {
+  WorldOptions options;
+  options.kv_blocks = 20;
+  World world(options);
+  bring_up(world);
+  for (RequestId id = 1; id <= 3; ++id)
+    world.submit(request_of(id, 10, 150));  // 10 blocks each in the end
+  world.run_for(milliseconds(50));
+  CHECK_EQ(world.router().status().replicas[0].running, 3);
+  world.with_router([&](Router& router) { CHECK(router.drain(0, world.now()).ok()); });
+  REQUIRE(world.run_until([&] { return world.all_ended(); }, seconds(60)));
+  CHECK_GT(world.router().status().preempted, 0);
+  CHECK_EQ(world.router().status().completed, 3);
+  world.run_for(seconds(1));
+  CHECK(world.worker_ids().empty());
+}
+
 TEST_CASE("a closed router refuses what comes and finishes what runs") {
   World world({});
   bring_up(world);
