@@ -8,6 +8,7 @@
 #include "common/base/log.h"
 #include "common/base/strings.h"
 #include "common/config/discovery.h"
+#include "common/net/endpoint.h"
 #include "common/wire/build_info.h"
 #include "shard_worker/process/host.h"
 
@@ -28,6 +29,8 @@ Worker::Worker(const std::string& runtime_dir)
 
 Result<std::unique_ptr<Worker>> Worker::make(const WorkerOptions& options,
                                              std::unique_ptr<Engine> engine) {
+  // What can never be reached must not be waited for.
+  RETURN_IF_ERROR(net::check_endpoint(options.router).with_context("--router"));
   ASSIGN_OR_RETURN(const std::string runtime_dir, config::runtime_folder(options.runtime_dir));
   std::optional<net::Keys> keys;
   if (!options.keys_file.empty()) {

@@ -22,7 +22,8 @@ namespace brigade::worker {
 ///                    \--life cycle--> WorkerActor --jobs--> EngineThread
 class Worker final {
  public:
-  /// Binds the stage link; nothing runs yet. Fails when the addresses cannot be had.
+  /// Binds the stage link; nothing runs yet. Fails when an option or an address is
+  /// no good.
   static Result<std::unique_ptr<Worker>> make(const WorkerOptions& options,
                                               std::unique_ptr<Engine> engine);
   /// Leaves nothing behind: threads, shared memory, socket file.

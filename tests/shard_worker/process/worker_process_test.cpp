@@ -382,6 +382,7 @@ TEST_CASE("wrong options end with a message and a status") {
   RuntimeDir dir;
   for (const std::vector<std::string>& arguments : std::vector<std::vector<std::string>>{
            {},
+           {"--router", "nowhere"},
            {"--router", "x:1", "--device", "abacus"},
            {"--router", "x:1", "--threads", "0"},
            {"--router", "x:1", "--device", "sim", "--runtime-dir", "/proc/nope"},
