@@ -83,6 +83,7 @@ TEST_CASE("a wrong value is an error that names key, line and what is expected")
         Case{"tp = -3", "t.toml:1:", "got -3"}, Case{"tp = 2.5", "t.toml:1:", "whole number"},
         Case{"device = \"gpu\"", "t.toml:1:", "\"cpu\" or \"sim\", got \"gpu\""},
         Case{"kv = 16", "t.toml:1:", "\"kv\": expected a string"},
+        Case{"timeouts.heartbeat_ms = 1000", "t.toml:1:", "from 3000 to"},
         Case{"allow_remote_http = 1", "t.toml:1:", "true or false"},
         Case{"[sim]\njitter = nan", "t.toml:2:", "from 0 to 1"},
         Case{"limits.bucket_edges = [0]", "t.toml:1:", "limits.bucket_edges"},
