@@ -79,10 +79,11 @@ Status over_context(std::string_view field, std::int64_t context, std::int64_t n
 }
 
 Status over_kv(std::int64_t max_kv_tokens, std::int64_t num_prompt, std::int64_t max_tokens) {
-  return invalid_argument(
-      str_cat("prompt: ", num_prompt, " tokens and a completion of ", max_tokens,
-              " can never fit: a replica's KV cache holds ", max_kv_tokens,
-              " tokens. Please reduce your prompt or the completion's length."));
+  return invalid_argument(str_cat("prompt: ", num_prompt, " tokens and a completion of ",
+                                  max_tokens, " can never fit: a replica's KV cache holds ",
+                                  max_kv_tokens,
+                                  " tokens, which is the maximum context length here. Please "
+                                  "reduce your prompt or the completion's length."));
 }
 
 /// The length of the output: as asked for, or as much as context and KV allow.

@@ -209,11 +209,11 @@ void Router::Impl::place(LiveRequest& request, Replica* replica, TimePoint now) 
     enqueue(request, now, /*in_front=*/true);
     return;
   }
-  ledger.end(
-      request, wire::FinishReason::kError,
-      invalid_argument(str_cat("prompt: ", request.num_prompt, " tokens and a completion of ",
-                               request.max_tokens(), " can never fit: a replica's KV cache ",
-                               "holds ", room, " tokens")));
+  ledger.end(request, wire::FinishReason::kError,
+             invalid_argument(str_cat("prompt: ", request.num_prompt,
+                                      " tokens and a completion of ", request.max_tokens(),
+                                      " can never fit: a replica's KV cache ", "holds ", room,
+                                      " tokens, which is the maximum context length ", "here")));
 }
 
 bool Router::Impl::plan_dirty(TimePoint now) {

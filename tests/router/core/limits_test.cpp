@@ -117,6 +117,8 @@ TEST_CASE("what can never fit the KV is refused, and an open length takes what t
   const auto refused = check_request(request, *model, 31);
   REQUIRE_FALSE(refused.ok());
   CHECK(refused.status().message().find("KV cache holds 31") != std::string::npos);
+  // What clients look for when a prompt must be cut.
+  CHECK(refused.status().message().find("maximum context length") != std::string::npos);
   request.params.max_tokens.reset();
   CHECK_EQ(*check_request(request, *model, 32)->max_tokens, 30);
 }

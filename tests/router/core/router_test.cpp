@@ -312,6 +312,7 @@ TEST_CASE("a replica that comes up small cuts an open length and ends what can n
   CHECK_EQ(world.client(1).tokens.size(), 57);
   CHECK(code_of(world, 2) == StatusCode::kInvalidArgument);
   CHECK(says(world, 2, "can never fit"));
+  CHECK(says(world, 2, "maximum context length"));
 }
 
 TEST_CASE("requests are preempted when KV runs out, and all end as undisturbed") {
