@@ -232,7 +232,12 @@ void Cluster::become_aborting(WorkerRecord& worker, TimePoint now) {
 
 void Cluster::take_down(ReplicaRecord& replica, const std::string& reason, bool back_off,
                         TimePoint now) {
-  log_warning(str_cat("replica ", replica.id, " is down: ", reason));
+  const std::string news = str_cat("replica ", replica.id, " is down: ", reason);
+  if (closed_) {
+    log_info(news);
+  } else {
+    log_warning(news);
+  }
   for (const WorkerId id : replica.ranks) {
     send(id, wire::Abort{.epoch = replica.epoch, .reason = reason});
   }

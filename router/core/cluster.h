@@ -117,6 +117,8 @@ class Cluster final {
   /// kNotFound, or kFailedPrecondition when it is lost or drained. A second time it changes
   /// nothing.
   Status drain(ReplicaId replica);
+  /// The router is about to end: workers that leave from now on are no faults.
+  void close() { closed_ = true; }
   /// Sends the replica's workers away: it has drained.
   void release(ReplicaId replica, const std::string& reason);
 
@@ -178,6 +180,7 @@ class Cluster final {
   std::map<ReplicaId, ReplicaRecord> replicas_;
   std::vector<Health> health_;  ///< [models]
   std::uint64_t last_epoch_ = 0;
+  bool closed_ = false;
   std::vector<ClusterEvent> events_;
   std::vector<SendToWorker> sends_;
 };

@@ -209,6 +209,7 @@ Status Router::drain(ReplicaId replica, TimePoint now) {
 
 void Router::close(TimePoint now) {
   impl_->closed = true;
+  impl_->cluster.close();
   impl_->pump(now);
 }
 
