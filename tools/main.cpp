@@ -84,7 +84,7 @@ void add_up(CLI::App& app, Action& action) {
       "Without a file: two stages of two ranks.\n\n"
       "Examples:\n"
       "  brigade up\n"
-      "  brigade up configs/tp2-dp2.toml --http 0.0.0.0:8000\n"
+      "  brigade up configs/tp2-dp2.toml --http 127.0.0.1:9000\n"
       "  brigade up --tp 3 --threads 2 --set limits.max_seqs=64\n"
       "  brigade up --show-config          every key, its meaning and its value\n");
   auto options = std::make_shared<UpOptions>();

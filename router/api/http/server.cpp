@@ -38,7 +38,7 @@ Result<tcp::endpoint> endpoint_of(const HttpOptions& options) {
   if (!address.is_loopback() && !options.allow_remote) {
     return Status(StatusCode::kPermissionDenied,
                   str_cat("HTTP on ", host, " can be reached from other machines and asks for no ",
-                          "key: allow it expressly, or bind to 127.0.0.1"));
+                          "key: allow it with allow_remote_http, or bind to 127.0.0.1"));
   }
   return tcp::endpoint(address, options.port);
 }

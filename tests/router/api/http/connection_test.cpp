@@ -46,6 +46,7 @@ TEST_CASE("only loopback is bound unless allowed expressly") {
     const auto refused = HttpServer::start({.host = host}, service);
     REQUIRE_FALSE(refused.ok());
     CHECK(refused.status().code() == StatusCode::kPermissionDenied);
+    CHECK(refused.status().message().find("allow_remote_http") != std::string::npos);
   }
   CHECK(HttpServer::start({.host = "0.0.0.0", .allow_remote = true}, service).ok());
   CHECK(HttpServer::start({.host = "localhost"}, service).ok());
