@@ -238,6 +238,7 @@ void Cluster::take_down(ReplicaRecord& replica, const std::string& reason, bool 
   } else {
     log_warning(news);
   }
+  replica.working = false;
   for (const WorkerId id : replica.ranks) {
     send(id, wire::Abort{.epoch = replica.epoch, .reason = reason});
   }
@@ -306,9 +307,23 @@ void Cluster::release(ReplicaId id, const std::string& reason) {
 }
 
 Duration Cluster::silence_limit(const WorkerRecord& worker) const {
-  // Heartbeats come from the step loop, which does not turn while weights load.
-  return loads(worker) ? std::max(config_.load_timeout, config_.heartbeat_timeout)
-                       : config_.heartbeat_timeout;
+  // Heartbeats come from the step loop, which does not turn while weights load or inside a step.
+  if (loads(worker)) return std::max(config_.load_timeout, config_.heartbeat_timeout);
+  const auto it = worker.epoch == 0 ? replicas_.end() : replicas_.find(worker.replica);
+  const bool in_step = it != replicas_.end() && it->second.working;
+  return in_step ? std::max(config_.step_timeout, config_.heartbeat_timeout)
+                 : config_.heartbeat_timeout;
+}
+
+void Cluster::set_working(ReplicaId id, bool working, TimePoint now) {
+  const auto it = replicas_.find(id);
+  if (it == replicas_.end() || it->second.working == working) return;
+  it->second.working = working;
+  if (working) return;
+  for (const WorkerId rank : it->second.ranks) {
+    const auto worker = workers_.find(rank);
+    if (worker != workers_.end()) worker->second.last_heard = now;
+  }
 }
 
 void Cluster::advance(TimePoint now) {

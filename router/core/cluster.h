@@ -58,6 +58,7 @@ struct ReplicaRecord {
   std::uint64_t num_kv_blocks = 0;
   bool started = false;    ///< Start was sent
   bool was_ready = false;  ///< took steps in this epoch
+  bool working = false;    ///< owes the result of a step
 
   [[nodiscard]] bool is_live() const {
     return state == ReplicaState::kLoading || state == ReplicaState::kReady ||
@@ -104,6 +105,9 @@ class Cluster final {
   void on_heartbeat(WorkerId worker, const wire::Heartbeat& heartbeat, TimePoint now);
   void on_busy(WorkerId worker, std::uint64_t compute_us, TimePoint now);
   void on_worker_lost(WorkerId worker, const std::string& reason, TimePoint now);
+  /// Whether the replica owes results. Ranks beat between steps, so while it does only step_timeout
+  /// bounds their silence; a step that has ended proves all of its ranks alive.
+  void set_working(ReplicaId replica, bool working, TimePoint now);
   void advance(TimePoint now);
   [[nodiscard]] TimePoint next_wake() const;
 

@@ -105,6 +105,9 @@ void Router::Impl::pump(TimePoint now) {
     for (std::size_t i = 0; i < models.size(); ++i)
       dispatch(i, now);
   } while (plan_dirty(now));
+  for (const auto& [id, replica] : replicas) {
+    cluster.set_working(id, replica->owed_since() != kNever, now);
+  }
   release_drained();
   for (SendToWorker& send : cluster.take_sends())
     actions.sends.push_back(std::move(send));
