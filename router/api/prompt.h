@@ -11,14 +11,17 @@
 namespace brigade::router {
 
 // From what a client sends to token ids, the same for every door. Pure; long texts take
-// milliseconds: call it on the tokenizer pool. Texts must be valid UTF-8. Errors are
-// kInvalidArgument.
+// milliseconds: call it on the tokenizer pool. Errors are kInvalidArgument, also for texts that are
+// not valid UTF-8.
 
-/// A raw prompt: the texts of special tokens in it are those tokens. BOS comes first where the
-/// tokenizer wants one and `add_special_tokens` says so.
-[[nodiscard]] Result<std::vector<std::int32_t>> prompt_from_text(const ServedModel& model,
-                                                                 std::string_view text,
-                                                                 bool add_special_tokens = true);
+struct TextPromptOptions {
+  bool add_special_tokens = true;  ///< BOS first, where the tokenizer wants one
+  bool parse_special = true;       ///< the texts of special tokens are those tokens
+};
+
+/// A raw prompt.
+[[nodiscard]] Result<std::vector<std::int32_t>> prompt_from_text(
+    const ServedModel& model, std::string_view text, const TextPromptOptions& options = {});
 
 /// A prompt of ids, each checked against the vocabulary. Nothing is added.
 [[nodiscard]] Result<std::vector<std::int32_t>> prompt_from_ids(const ServedModel& model,
@@ -34,10 +37,5 @@ struct ChatPromptOptions {
 [[nodiscard]] Result<std::vector<std::int32_t>> prompt_from_messages(
     const ServedModel& model, const std::vector<model::ChatMessage>& messages,
     const ChatPromptOptions& options = {});
-
-/// The tokens of rendered segments: as of one text, except that special tokens count in trusted
-/// segments alone.
-[[nodiscard]] std::vector<std::int32_t> encode_segments(
-    const model::Tokenizer& tokenizer, const std::vector<model::PromptSegment>& segments);
 
 }  // namespace brigade::router

@@ -36,18 +36,6 @@ class ObjectWriter {
   bool first_ = true;
 };
 
-template <typename Items, typename Append>
-void append_list(std::string& out, const Items& items, Append append) {
-  out += '[';
-  bool first = true;
-  for (const auto& item : items) {
-    if (!first) out += ',';
-    first = false;
-    append(out, item);
-  }
-  out += ']';
-}
-
 void append_rank(std::string& out, const RankStatus& rank) {
   ObjectWriter object(out);
   object.text("worker", rank.worker);
@@ -77,7 +65,7 @@ void append_replica(std::string& out, const ReplicaStatus& replica) {
   blocks.number("cached", replica.kv_cached);
   blocks.end();
   object.key("ranks");
-  append_list(out, replica.ranks, append_rank);
+  append_json_list(out, replica.ranks, append_rank);
   object.end();
 }
 
@@ -109,13 +97,13 @@ std::string status_json(const RouterStatus& status) {
   std::string out;
   ObjectWriter object(out);
   object.key("replicas");
-  append_list(out, status.replicas, append_replica);
+  append_json_list(out, status.replicas, append_replica);
   object.key("queue");
   ObjectWriter queue(out);
   queue.number("requests", status.queued_requests);
   queue.number("tokens", status.queued_tokens);
   queue.key("buckets");
-  append_list(out, status.buckets, append_bucket);
+  append_json_list(out, status.buckets, append_bucket);
   queue.end();
   object.number("idle_workers", status.idle_workers);
   object.key("requests");
@@ -128,6 +116,8 @@ std::string status_json(const RouterStatus& status) {
   requests.number("in_flight", status.in_flight);
   requests.end();
   object.number("generated_tokens", status.generated_tokens);
+  object.number("preempted", status.preempted);
+  object.number("failed_over", status.failed_over);
   object.end();
   return out;
 }

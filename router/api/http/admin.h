@@ -14,7 +14,8 @@ namespace brigade::router {
 /// {"replicas":[{"id","model","state","epoch","running","steps","kv_blocks":{"total","used","cached"},
 ///   "ranks":[{"worker","pid","state","tp_rank","pp_stage","layers":[begin,end],"load_fraction","busy_fraction"}]}],
 ///  "queue":{"requests","tokens","buckets":[{"max_tokens","requests"}]},"idle_workers",
-///  "requests":{"accepted","completed","failed","cancelled","refused","in_flight"},"generated_tokens"}
+///  "requests":{"accepted","completed","failed","cancelled","refused","in_flight"},"generated_tokens",
+///  "preempted","failed_over"}
 [[nodiscard]] std::string status_json(const RouterStatus& status);
 
 }  // namespace brigade::router

@@ -24,4 +24,17 @@ void append_json_number(std::string& out, T value) {
   out += std::to_string(value);
 }
 
+/// Appends a JSON array of what `append(out, item)` writes for each item.
+template <typename Items, typename Append>
+void append_json_list(std::string& out, const Items& items, Append append) {
+  out += '[';
+  bool first = true;
+  for (const auto& item : items) {
+    if (!first) out += ',';
+    first = false;
+    append(out, item);
+  }
+  out += ']';
+}
+
 }  // namespace brigade::router

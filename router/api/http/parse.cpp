@@ -6,13 +6,13 @@
 #include "common/base/strings.h"
 #include "router/api/http/parse_fields.h"
 #include "router/api/http/unsupported.h"
+#include "router/core/limits.h"
 
 namespace brigade::router {
 namespace {
 
 constexpr std::int64_t kMaxN = 16;
 constexpr std::size_t kMaxChoices = 128;  // prompts x n
-constexpr std::int64_t kMaxLogprobs = 20;
 constexpr std::int64_t kMaxInt32 = std::numeric_limits<std::int32_t>::max();
 
 /// Both names where both are taken; the newer one wins.

@@ -5,18 +5,14 @@
 #include <limits>
 
 #include "common/base/strings.h"
+#include "router/core/limits.h"
 
 namespace brigade::router {
 namespace {
 
 constexpr std::size_t kMaxPrompts = 64;
 constexpr std::size_t kMaxMessages = 2048;
-constexpr std::size_t kMaxStops = 16;
-constexpr std::size_t kMaxStopBytes = 256;
-constexpr std::size_t kMaxStopTokens = 128;
 constexpr std::int64_t kMaxInt32 = std::numeric_limits<std::int32_t>::max();
-// Colder than this is greedy: logits divided by it would leave the range of a float.
-constexpr double kMinTemperature = 1e-5;
 
 constexpr std::string_view kRoles[] = {"system", "user", "assistant", "tool"};
 
@@ -91,8 +87,8 @@ void read_stop(FieldReader& fields, std::vector<std::string>& out) {
   };
   const auto* list = value->as_array();
   if (list == nullptr) return add(*value);
-  if (list->size() > kMaxStops) {
-    return fields.refuse("stop", str_cat("at most ", kMaxStops, " strings"), *value);
+  if (list->size() > kMaxStopStrings) {
+    return fields.refuse("stop", str_cat("at most ", kMaxStopStrings, " strings"), *value);
   }
   for (const JsonValue& item : *list)
     add(item);
@@ -163,8 +159,8 @@ void read_messages(FieldReader& fields, std::vector<model::ChatMessage>& out) {
 }
 
 void read_sampling(FieldReader& fields, wire::GenerationParams& out) {
-  if (const auto t = fields.number("temperature", 0, 2)) {
-    out.temperature = *t < kMinTemperature ? 0.0F : static_cast<float>(*t);
+  if (const auto t = fields.number("temperature", 0, kMaxTemperature)) {
+    out.temperature = static_cast<float>(*t);
   }
   if (const auto p = fields.number("top_p", 0, 1)) {
     out.top_p = static_cast<float>(*p);

@@ -35,8 +35,9 @@ ApiError prompt_error(std::string_view field, const Status& status) {
 std::optional<ApiError> encode_prompt(const ServedModel& model, const GenerationCallArgs& args,
                                       const PromptInput& input, PreparedPrompt& out) {
   const std::string* text = std::get_if<std::string>(&input);
-  auto ids = text != nullptr ? prompt_from_text(model, *text, args.add_special_tokens)
-                             : prompt_from_ids(model, std::get<std::vector<std::int32_t>>(input));
+  auto ids = text != nullptr
+                 ? prompt_from_text(model, *text, {.add_special_tokens = args.add_special_tokens})
+                 : prompt_from_ids(model, std::get<std::vector<std::int32_t>>(input));
   if (!ids.ok()) return prompt_error("prompt", ids.status());
   out.ids = std::move(ids).value();
   if (out.ids.empty()) return bad_field("prompt", "prompt is empty: it has no tokens.");
@@ -94,24 +95,15 @@ std::optional<ApiError> tokenize(const Service& service, const TokenizeArgs& arg
                                  std::shared_ptr<const ServedModel>& model,
                                  std::vector<std::int32_t>& out) {
   if (auto error = resolve_model(service, args.model, model)) return error;
-  auto ids = args.prompt
-                 ? prompt_from_text(*model, *args.prompt, args.add_special_tokens)
-                 : prompt_from_messages(*model, args.messages,
-                                        {.add_generation_prompt = args.add_generation_prompt,
-                                         .add_special_tokens = args.add_special_tokens});
+  auto ids =
+      args.prompt
+          ? prompt_from_text(*model, *args.prompt, {.add_special_tokens = args.add_special_tokens})
+          : prompt_from_messages(*model, args.messages,
+                                 {.add_generation_prompt = args.add_generation_prompt,
+                                  .add_special_tokens = args.add_special_tokens});
   if (!ids.ok()) return prompt_error(args.prompt ? "prompt" : "messages", ids.status());
   out = std::move(ids).value();
   return std::nullopt;
-}
-
-template <typename Items, typename Append>
-void append_list(std::string& out, const Items& items, Append append) {
-  out += '[';
-  for (std::size_t i = 0; i < items.size(); ++i) {
-    if (i > 0) out += ',';
-    append(out, items[i]);
-  }
-  out += ']';
 }
 
 }  // namespace
@@ -160,10 +152,11 @@ HttpReply answer_tokenize(const Service& service, std::string_view body) {
   if (auto error = tokenize(service, args, model, ids)) return to_reply(*error);
   std::string out =
       str_cat("{\"count\":", ids.size(), ",\"max_model_len\":", model->max_context, ",\"tokens\":");
-  append_list(out, ids, [](std::string& text, std::int32_t id) { append_json_number(text, id); });
+  append_json_list(out, ids,
+                   [](std::string& text, std::int32_t id) { append_json_number(text, id); });
   out += ",\"token_strs\":";
   if (args.return_token_strs) {
-    append_list(out, ids, [&](std::string& text, std::int32_t id) {
+    append_json_list(out, ids, [&](std::string& text, std::int32_t id) {
       append_json_string(text, model->tokenizer->token_bytes(id, /*special=*/true));
     });
   } else {

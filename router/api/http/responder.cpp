@@ -57,12 +57,9 @@ void Responder::append_ending(std::string& out, const Output& output) const {
 
 void Responder::append_ids(std::string& out, std::string_view name,
                            std::span<const std::int32_t> ids) {
-  out += str_cat(",\"", name, "\":[");
-  for (std::size_t i = 0; i < ids.size(); ++i) {
-    if (i > 0) out += ',';
-    append_json_number(out, ids[i]);
-  }
-  out += ']';
+  out += str_cat(",\"", name, "\":");
+  append_json_list(out, ids,
+                   [](std::string& text, std::int32_t id) { append_json_number(text, id); });
 }
 
 void Responder::append_token(std::string& out, std::int32_t id, bool bytes_form) const {

@@ -13,16 +13,6 @@ struct Overloaded : Handlers... {
   using Handlers::operator()...;
 };
 
-Result<std::vector<std::int32_t>> plain_text_tokens(const ServedModel& model,
-                                                    const std::string& text) {
-  if (!model::is_valid_utf8(text)) return invalid_argument("text is not valid UTF-8");
-  const model::Tokenizer& tokenizer = *model.tokenizer;
-  std::vector<std::int32_t> ids;
-  if (tokenizer.add_bos() && tokenizer.bos_id()) ids.push_back(*tokenizer.bos_id());
-  tokenizer.encode(text, /*parse_special=*/false, ids);
-  return ids;
-}
-
 Result<std::vector<std::int32_t>> chat_tokens(const ServedModel& model,
                                               const wire::ChatPrompt& prompt) {
   std::vector<model::ChatMessage> messages;
@@ -55,8 +45,7 @@ Result<std::vector<std::int32_t>> prompt_tokens(const ServedModel& model,
                                                 const wire::Prompt& prompt) {
   return std::visit(
       Overloaded{[&](const wire::TextPrompt& p) {
-                   return p.parse_special ? prompt_from_text(model, p.text)
-                                          : plain_text_tokens(model, p.text);
+                   return prompt_from_text(model, p.text, {.parse_special = p.parse_special});
                  },
                  [&](const wire::TokenPrompt& p) { return prompt_from_ids(model, p.token_ids); },
                  [&](const wire::ChatPrompt& p) { return chat_tokens(model, p); }},

@@ -12,41 +12,6 @@ using brigade::testing::FakeTokenizer;
 
 namespace {
 
-/// Two letters together are one token, so that where text is cut shows.
-class PairTokenizer final : public model::Tokenizer {
- public:
-  void encode(std::string_view text, bool parse_special,
-              std::vector<std::int32_t>& ids) const override {
-    while (!text.empty()) {
-      std::size_t used = 1;
-      if (text.starts_with("ab")) {
-        ids.push_back(1000);
-        used = 2;
-      } else {
-        bytes_.encode(text.starts_with("<s>") ? text.substr(0, 3) : text.substr(0, 1),
-                      parse_special, ids);
-        if (text.starts_with("<s>")) used = 3;
-      }
-      text.remove_prefix(used);
-    }
-  }
-  std::string_view token_bytes(std::int32_t id, bool special) const override {
-    return id == 1000 ? "ab" : bytes_.token_bytes(id, special);
-  }
-  std::int32_t vocab_size() const override { return 1001; }
-  bool is_special(std::int32_t id) const override { return bytes_.is_special(id); }
-  std::optional<std::int32_t> find(std::string_view text) const override {
-    return bytes_.find(text);
-  }
-  std::optional<std::int32_t> bos_id() const override { return bytes_.bos_id(); }
-  std::optional<std::int32_t> eos_id() const override { return bytes_.eos_id(); }
-  std::span<const std::int32_t> end_ids() const override { return bytes_.end_ids(); }
-  bool add_bos() const override { return false; }
-
- private:
-  FakeTokenizer bytes_;
-};
-
 using Ids = std::vector<std::int32_t>;
 
 ServedModel model_with(bool add_bos) {
@@ -57,18 +22,6 @@ ServedModel model_with(bool add_bos) {
 
 }  // namespace
 
-TEST_CASE("text between special tokens is one text, whoever wrote its halves") {
-  const PairTokenizer tokenizer;
-  CHECK(encode_segments(tokenizer, {{"<s>xa", true}, {"b", false}, {"a", false}, {"b<s>", true}}) ==
-        Ids{FakeTokenizer::kBos, 'x', 1000, 1000, FakeTokenizer::kBos});
-}
-
-TEST_CASE("a special token's text in a message stays text") {
-  const FakeTokenizer tokenizer;
-  CHECK(encode_segments(tokenizer, {{"<s>", true}, {"<s>", false}}) ==
-        Ids{FakeTokenizer::kBos, '<', 's', '>'});
-}
-
 TEST_CASE("raw text has special tokens, and one BOS where the tokenizer wants it") {
   const ServedModel plain = model_with(false);
   const ServedModel bos = model_with(true);
@@ -76,7 +29,27 @@ TEST_CASE("raw text has special tokens, and one BOS where the tokenizer wants it
   CHECK(prompt_from_text(plain, "a").value() == Ids{'a'});
   CHECK(prompt_from_text(bos, "a").value() == Ids{FakeTokenizer::kBos, 'a'});
   CHECK(prompt_from_text(bos, "<s>a").value() == Ids{FakeTokenizer::kBos, 'a'});
-  CHECK(prompt_from_text(bos, "a", /*add_special_tokens=*/false).value() == Ids{'a'});
+  CHECK(prompt_from_text(bos, "a", {.add_special_tokens = false}).value() == Ids{'a'});
+}
+
+TEST_CASE("in plain text the texts of special tokens are only text") {
+  const ServedModel bos = model_with(true);
+  CHECK(prompt_from_text(bos, "<s>", {.parse_special = false}).value() ==
+        Ids{FakeTokenizer::kBos, '<', 's', '>'});
+}
+
+TEST_CASE("a text that is not UTF-8 is refused by every road, with its place") {
+  const testing::FakeService service;
+  const ServedModel& model = *service.models().front();
+  CHECK(prompt_from_text(model, "a\xff").status().code() == StatusCode::kInvalidArgument);
+  CHECK(prompt_from_text(model, "\xc3", {.parse_special = false}).status().code() ==
+        StatusCode::kInvalidArgument);
+  const auto content = prompt_from_messages(model, {{"user", "a"}, {"user", "\xed\xa0\x80"}});
+  REQUIRE_FALSE(content.ok());
+  CHECK(content.status().code() == StatusCode::kInvalidArgument);
+  CHECK(content.status().message() == "the content of message 1 is not valid UTF-8");
+  CHECK(prompt_from_messages(model, {{"\xff", "a"}}).status().code() ==
+        StatusCode::kInvalidArgument);
 }
 
 TEST_CASE("token ids outside the vocabulary are refused with their place") {

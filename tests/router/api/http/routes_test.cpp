@@ -123,6 +123,7 @@ TEST_CASE("status is the router's, as brigade status prints it") {
       R"("state":"ready","tp_rank":0,"pp_stage":0,"layers":[0,15],)"));
   CHECK(has(answer.body,
             R"("queue":{"requests":3,"tokens":0,"buckets":[{"max_tokens":128,"requests":3}]})"));
+  CHECK(answer.body.ends_with(R"("preempted":0,"failed_over":0})"));
   CHECK(door(get("/version")).body == "{\"version\":\"1.2\"}");
 }
 
