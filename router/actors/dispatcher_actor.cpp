@@ -12,15 +12,11 @@
 #include <unordered_map>
 
 #include "common/base/log.h"
+#include "common/base/overloaded.h"
 #include "common/base/strings.h"
 
 namespace brigade::router {
 namespace {
-
-template <typename... Handlers>
-struct Overloaded : Handlers... {
-  using Handlers::operator()...;
-};
 
 using WakeAtom = caf::atom_constant<caf::atom("wake")>;
 using TickAtom = caf::atom_constant<caf::atom("tick")>;

@@ -5,16 +5,12 @@
 
 #include "common/base/check.h"
 #include "common/base/log.h"
+#include "common/base/overloaded.h"
 #include "common/base/strings.h"
 #include "router/core/router_impl.h"
 
 namespace brigade::router {
 namespace {
-
-template <typename... Handlers>
-struct Overloaded : Handlers... {
-  using Handlers::operator()...;
-};
 
 constexpr std::uint32_t kRetryLostS = 5;
 

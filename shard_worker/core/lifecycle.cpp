@@ -3,18 +3,10 @@
 
 #include <utility>
 
+#include "common/base/overloaded.h"
 #include "common/base/strings.h"
 
 namespace brigade::worker {
-namespace {
-
-template <typename... Handlers>
-struct Overloaded : Handlers... {
-  using Handlers::operator()...;
-};
-
-}  // namespace
-
 std::string_view to_string(WorkerState state) {
   switch (state) {
     case WorkerState::kIdle:

@@ -3,15 +3,11 @@
 
 #include <utility>
 
+#include "common/base/overloaded.h"
 #include "router/api/prompt.h"
 
 namespace brigade::router {
 namespace {
-
-template <typename... Handlers>
-struct Overloaded : Handlers... {
-  using Handlers::operator()...;
-};
 
 Result<std::vector<std::int32_t>> chat_tokens(const ServedModel& model,
                                               const wire::ChatPrompt& prompt) {
