@@ -110,7 +110,7 @@ void Clients::overrun(Client& client) {
 }
 
 void Clients::cancel(OpenRequest& request) {
-  request.cancelled = true;
+  if (std::exchange(request.cancelled, true)) return;
   if (request.id != 0) service_.cancel(request.id);
 }
 

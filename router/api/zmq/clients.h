@@ -50,6 +50,8 @@ class Clients final {
 
   void add(ClientId client, std::uint64_t request, OpenRequest open);
   void end(const RequestKey& key);
+  /// Asks the router to end the request, once: a client may say it as often as it likes.
+  void cancel(OpenRequest& request);
 
   /// Sends, or closes the client when it is gone. `ends` names a message that ends a request: it is
   /// kept for a client that does not read.
@@ -69,7 +71,6 @@ class Clients final {
   void lose(ClientId client, const std::string& reason);
   void overrun(Client& client);
   void settle(ClientId id, Client& client);
-  void cancel(OpenRequest& request);
 
   net::Socket& socket_;
   Service& service_;

@@ -123,8 +123,10 @@ void ZmqDoor::Impl::loop() {
       next_keep_alive = now + options.keep_alive_interval;
     }
     if (stopping && stop_deadline == kNever) {
-      stop_event.clear();
       stop_deadline = now + kWindDown;
+      // Not the socket: what arrives is not read any more.
+      poller.clear();
+      poller.add_fd(outbox->fd());
       clients.cancel_all();
     }
     if (stopping && (clients.num_requests() == 0 || now >= stop_deadline)) return;
@@ -262,10 +264,7 @@ void ZmqDoor::Impl::handle(const net::Received& from, const wire::Cancel& messag
   const ClientId id = clients.open(from.peer);
   Client* client = clients.find(id);
   const auto it = client->requests.find(message.request);
-  if (it != client->requests.end()) {
-    it->second.cancelled = true;
-    if (it->second.id != 0) service.cancel(it->second.id);
-  }
+  if (it != client->requests.end()) clients.cancel(it->second);
   clients.close_if_idle(id);
 }
 
