@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "shard_worker/actors/worker_actor.h"
 
+#include <caf/actor.hpp>
 #include <caf/actor_system.hpp>
-#include <caf/actor_system_config.hpp>
 #include <caf/event_based_actor.hpp>
-#include <caf/scheduler/abstract_coordinator.hpp>
 #include <caf/send.hpp>
 #include <caf/typed_event_based_actor.hpp>
 #include <utility>
 #include <variant>
 
+#include "common/actor/system.h"
 #include "common/base/log.h"
 #include "common/base/strings.h"
 
@@ -53,52 +53,48 @@ WorkerHandle::behavior_type worker_behavior(WorkerHandle::pointer,
   return {[life, sinks](const WorkerInputPtr& input) {
     const WorkerState before = life->state();
     tell(*life, *input);
-    for (LifecycleAction& action : life->take_actions()) perform(*sinks, action);
+    for (LifecycleAction& action : life->take_actions())
+      perform(*sinks, action);
     if (life->state() != before) {
-      log_info(str_cat(to_string(before), " -> ", to_string(life->state()), ", epoch ",
-                       life->epoch()));
+      log_info(
+          str_cat(to_string(before), " -> ", to_string(life->state()), ", epoch ", life->epoch()));
     }
   }};
-}
-
-/// `sharing` with one thread idles at zero; CAF's default burns a third of a core on sparse messages.
-void configure(caf::actor_system_config& config) {
-  config.set("scheduler.policy", caf::atom("sharing"));
-  config.set("scheduler.max-threads", 1);
 }
 
 }  // namespace
 
 struct WorkerActor::Impl {
-  caf::actor_system_config config;
-  std::unique_ptr<caf::actor_system> system;
-  WorkerHandle actor;
+  actor::System system;
+  WorkerHandle handle;
 
   void tell(WorkerInput input) {
-    caf::anon_send(actor, WorkerInputPtr(std::make_shared<const WorkerInput>(std::move(input))));
+    caf::anon_send(handle, WorkerInputPtr(std::make_shared<const WorkerInput>(std::move(input))));
   }
 };
 
 WorkerActor::WorkerActor(Sinks sinks) : impl_(std::make_unique<Impl>()) {
-  configure(impl_->config);
-  impl_->system = std::make_unique<caf::actor_system>(impl_->config);
-  INVARIANT_EQ(impl_->system->scheduler().num_workers(), std::size_t{1});
-  impl_->actor =
-      impl_->system->spawn(worker_behavior, std::make_shared<const Sinks>(std::move(sinks)));
+  impl_->handle =
+      impl_->system.get().spawn(worker_behavior, std::make_shared<const Sinks>(std::move(sinks)));
 }
 
 WorkerActor::~WorkerActor() {
-  // High priority: a plain exit would wait behind the whole mailbox.
-  caf::anon_send<caf::message_priority::high>(
-      caf::actor_cast<caf::actor>(impl_->actor),
-      caf::exit_msg{impl_->actor.address(), caf::exit_reason::user_shutdown});
-  impl_->actor = nullptr;
-  impl_->system.reset();
+  // The system's end waits for the actor's; a handle must not outlive it.
+  actor::stop(caf::actor_cast<caf::actor>(impl_->handle));
+  impl_->handle = nullptr;
 }
 
-void WorkerActor::on_message(wire::ToWorker message) { impl_->tell(std::move(message)); }
-void WorkerActor::on_engine(EngineEvent event) { impl_->tell(std::move(event)); }
-void WorkerActor::on_router_lost() { impl_->tell(RouterLost{}); }
-void WorkerActor::on_stop(std::string reason) { impl_->tell(StopRequested{std::move(reason)}); }
+void WorkerActor::on_message(wire::ToWorker message) {
+  impl_->tell(std::move(message));
+}
+void WorkerActor::on_engine(EngineEvent event) {
+  impl_->tell(std::move(event));
+}
+void WorkerActor::on_router_lost() {
+  impl_->tell(RouterLost{});
+}
+void WorkerActor::on_stop(std::string reason) {
+  impl_->tell(StopRequested{std::move(reason)});
+}
 
 }  // namespace brigade::worker
