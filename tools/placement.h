@@ -9,8 +9,8 @@ namespace brigade::tools {
 /// Where the threads of a rank run.
 struct RankPlacement {
   bool pin = false;
-  std::uint32_t first_cpu =
-      0;  ///< with `pin`: the rank's first among the CPUs that may be used, one a thread
+  /// With `pin`: the rank's first among the CPUs that may be used, one a thread.
+  std::uint32_t first_cpu = 0;
   bool spin = false;  ///< waits may spin before they sleep
 };
 

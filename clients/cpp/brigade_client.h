@@ -21,8 +21,8 @@ struct ClientOptions {
   std::optional<net::Keys> keys;  ///< where the socket wants them
   Duration connect_timeout = std::chrono::seconds(5);
   Duration call_timeout = std::chrono::seconds(10);  ///< models, status, drain
-  Duration silence_timeout =
-      std::chrono::seconds(10);  ///< the router sends a sign of life each second
+  /// The router sends a sign of life each second.
+  Duration silence_timeout = std::chrono::seconds(10);
 };
 
 class Stream;

@@ -14,10 +14,10 @@ namespace brigade::config {
 /// One running router, the content of `router-PID.json`.
 struct RouterRecord {
   std::int64_t pid = 0;
-  std::uint64_t process_start =
-      0;               ///< of /proc/PID/stat: tells the router from a later process with its pid
-  std::string http;    ///< HOST:PORT; empty when it has no HTTP door
-  std::string socket;  ///< endpoint for clients
+  /// Of /proc/PID/stat: tells the router from a later process with its pid.
+  std::uint64_t process_start = 0;
+  std::string http;                  ///< HOST:PORT; empty when it has no HTTP door
+  std::string socket;                ///< endpoint for clients
   std::vector<std::string> workers;  ///< endpoints for workers, ipc first
   std::vector<std::string> models;   ///< names
   std::int64_t started_unix = 0;     ///< seconds

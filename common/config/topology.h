@@ -27,8 +27,8 @@ struct Topology {
   wire::KvType kv = wire::KvType::kF16;
   std::string http = "127.0.0.1:8000";  ///< HOST:PORT, port 0 picks a free one
   bool allow_remote_http = false;       ///< http may listen where other machines reach it
-  std::string socket =
-      "tcp://127.0.0.1:8001";      ///< ZeroMQ endpoint for clients, port 0 picks a free one
+  /// ZeroMQ endpoint for clients, port 0 picks a free one.
+  std::string socket = "tcp://127.0.0.1:8001";
   std::string worker_socket = "";  ///< ZeroMQ endpoint for workers; empty: ipc, for this host alone
 
   struct Limits {

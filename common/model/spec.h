@@ -32,8 +32,8 @@ struct ModelSpec {
   RopeStyle rope_style = RopeStyle::kAdjacent;
   std::int64_t rotary_dim = 0;
   double rope_theta = 10000;
-  std::vector<float>
-      rope_divisors;  ///< [rotary_dim / 2] or empty: each inverse frequency is divided by its entry
+  /// [rotary_dim / 2] or empty: each inverse frequency is divided by its entry.
+  std::vector<float> rope_divisors;
   bool tied_embeddings = false;  ///< the head is the embedding table
 };
 

@@ -24,8 +24,8 @@ struct SocketOptions {
   Duration heartbeat_timeout = std::chrono::seconds(5);
   Duration linger{};      ///< how long closing waits for what is queued, at most
   bool reconnect = true;  ///< dealer: a lost connection is joined again, without a word
-  std::string
-      routing_id;  ///< dealer: who it is to the ROUTER; up to 255 bytes, new for each connection
+  /// Dealer: who it is to the ROUTER; up to 255 bytes, new for each connection.
+  std::string routing_id;
   /// CURVE. A router socket takes `keys->own` and lets in the context's peers of `allowed`; a
   /// dealer shows `keys->own` and wants the router to hold `keys->server_key`.
   std::optional<Keys> keys;

@@ -31,8 +31,13 @@ class ResultSink {
 /// holds up those behind it; so lanes take turns, and only a lane that has nothing in flight may
 /// come out of turn:
 ///
-///     stage 0   |a1|b1|c1|a2|b2|c2|a3|          a2 needs the tokens of a1, which stage 2 has just
-///     drawn stage 1      |a1|b1|c1|a2|b2|c2| stage 2         |a1|b1|c1|a2|b2|c2|
+// clang-format off
+///     stage 0   |a1|b1|c1|a2|b2|c2|a3|
+///     stage 1      |a1|b1|c1|a2|b2|c2|
+///     stage 2         |a1|b1|c1|a2|b2|c2|
+///
+/// a2 needs the tokens of a1, which stage 2 has just drawn.
+// clang-format on
 class Replica final {
  public:
   struct Options {

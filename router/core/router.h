@@ -13,18 +13,18 @@ namespace brigade::router {
 struct RouterConfig {
   std::uint32_t tp_size = 1;
   std::uint32_t pp_size = 1;
-  std::uint32_t max_replicas =
-      0;  ///< 0: as many as the workers give; else further workers stand by
+  /// 0: as many as the workers give; else further workers stand by.
+  std::uint32_t max_replicas = 0;
   wire::ActivationMode activations = wire::ActivationMode::kInt8;
   wire::KvType kv_type = wire::KvType::kF16;
   std::uint64_t max_kv_blocks = 0;  ///< a replica; 0: as many as fit its smallest rank
 
   std::uint32_t step_tokens = 256;  ///< token budget of a step: decodes first, then prefill chunks
   std::uint32_t max_seqs = 256;     ///< sequences running on a replica
-  std::vector<std::uint32_t> bucket_edges = {128, 512,
-                                             2048};  ///< prompt tokens; one more bucket above
-  Duration bucket_ageing =
-      std::chrono::seconds(2);  ///< a request this old goes before younger ones of any bucket
+  /// Prompt tokens; one more bucket above.
+  std::vector<std::uint32_t> bucket_edges = {128, 512, 2048};
+  /// A request this old goes before younger ones of any bucket.
+  Duration bucket_ageing = std::chrono::seconds(2);
   std::uint64_t max_queued_requests = 8192;
   std::uint64_t max_queued_tokens = 16'000'000;
   std::uint64_t max_queued_requests_per_tenant = 8192;
@@ -32,15 +32,15 @@ struct RouterConfig {
   Duration default_deadline = std::chrono::seconds(600);
   Duration heartbeat_timeout = std::chrono::seconds(10);  ///< a rank silent for longer is lost
   Duration load_timeout = std::chrono::seconds(300);
-  Duration step_timeout =
-      std::chrono::seconds(60);  ///< a replica that owes a result for longer is torn down
+  /// A replica that owes a result for longer is torn down.
+  Duration step_timeout = std::chrono::seconds(60);
   std::uint32_t collective_timeout_ms = 30000;
   std::uint32_t max_fail_overs = 3;  ///< of one request
   wire::SimCost sim;
 
   std::string schema_hash;  ///< that workers must have; empty: that of the first one
-  std::uint64_t seed =
-      0;  ///< mixed into the seeds of requests that bring none: random at each start of the router
+  /// Mixed into the seeds of requests that bring none: random at each start of the router.
+  std::uint64_t seed = 0;
 };
 
 /// The whole mind of the router, pure and deterministic: events and `now` in, actions out. No

@@ -22,8 +22,8 @@ struct Sequence {
   bool admit_sent = false;
   bool scoring = false;  ///< the prompt's log-probabilities are asked for
   std::uint32_t lane = 0;
-  std::optional<std::uint32_t>
-      moving_to;                    ///< not planned until its steps are back; then in this lane
+  /// Not planned until its steps are back; then in this lane.
+  std::optional<std::uint32_t> moving_to;
   std::uint32_t prefill_end = 0;    ///< positions before it are fed from known tokens, in chunks
   std::uint32_t scheduled = 0;      ///< positions before it are in steps that were issued
   std::uint32_t last_position = 0;  ///< positions from here on are never computed

@@ -53,10 +53,10 @@ struct Output {
   RequestId request = 0;
   std::string text;                       ///< whole characters; empty when held back
   std::vector<wire::OutputToken> tokens;  ///< new output tokens
-  std::vector<std::string>
-      token_texts;  ///< beside `tokens`, when logprobs are asked for: raw bytes of each
-  std::vector<wire::OutputToken>
-      prompt_tokens;  ///< when num_prompt_logprobs >= 0: all of them, once
+  /// Beside `tokens`, when logprobs are asked for: raw bytes of each.
+  std::vector<std::string> token_texts;
+  /// When num_prompt_logprobs >= 0: all of them, once.
+  std::vector<wire::OutputToken> prompt_tokens;
   wire::FinishReason finish = wire::FinishReason::kNone;
   std::string stop_reason;          ///< the stop string, or the id of the stop token in decimal
   Status status;                    ///< with kError (and the cause with kCancelled)

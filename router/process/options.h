@@ -17,11 +17,11 @@ namespace brigade::router {
 struct RouterOptions {
   config::Topology topology;        ///< of --config, with the flags' values over it
   std::vector<std::string> models;  ///< GGUF files
-  std::vector<std::string>
-      model_names;                ///< of the models in order; missing ones come from the files
+  /// Of the models in order; missing ones come from the files.
+  std::vector<std::string> model_names;
   std::uint32_t max_context = 0;  ///< tokens; 0: the model's own limit
-  std::vector<std::string>
-      worker_endpoints;  ///< empty: ipc in the runtime folder, and tcp on loopback
+  /// Empty: ipc in the runtime folder, and tcp on loopback.
+  std::vector<std::string> worker_endpoints;
   std::string runtime_dir;
   std::string keys;  ///< key file; empty: loopback and ipc only
   bool http = true;

@@ -15,9 +15,9 @@
 namespace brigade::worker {
 namespace {
 
-constexpr Duration kSlice =
-    std::chrono::milliseconds(50);  ///< the longest sleep without a look at the abort word
-constexpr int kSpinTurns = 2000;    ///< about 50 us
+/// The longest sleep without a look at the abort word.
+constexpr Duration kSlice = std::chrono::milliseconds(50);
+constexpr int kSpinTurns = 2000;  ///< about 50 us
 constexpr int kMaxRanks = 64;
 constexpr std::uint64_t kLayoutMagic = 0x6272676173686d31U;  // "brgashm1"
 

@@ -14,8 +14,8 @@
 namespace brigade::worker {
 
 struct SharedMemoryOptions {
-  std::string
-      group_name;  ///< unique for the epoch, equal on all ranks; letters, digits, '-', '_', '.'
+  /// Unique for the epoch, equal on all ranks; letters, digits, '-', '_', '.'.
+  std::string group_name;
   std::uint64_t epoch = 0;
   int rank = 0;
   int size = 2;

@@ -16,22 +16,22 @@ namespace brigade::worker {
 struct CallTag {
   std::uint32_t kind = 0;
   std::uint32_t bytes = 0;  ///< of this piece, in the publisher's slot
-  std::uint64_t value =
-      0;  ///< what must be equal on all ranks: the whole call's size, or the value agreed on
+  /// What must be equal on all ranks: the whole call's size, or the value agreed on.
+  std::uint64_t value = 0;
 };
 
 /// Lives in shared memory, starts as zeros. One a rank, on cache lines of its own.
 struct alignas(64) RankControl {
   std::atomic<std::uint32_t> attached;  ///< 1 once the rank is here
   std::atomic<std::uint32_t> sequence;  ///< futex: the last call published; wraps
-  std::atomic<std::uint32_t>
-      waiters;  ///< ranks asleep on `sequence`; stays too high when one is killed: harmless
+  /// Ranks asleep on `sequence`; stays too high when one is killed: harmless.
+  std::atomic<std::uint32_t> waiters;
   CallTag tags[2];
 };
 
 struct alignas(64) GroupControl {
-  std::atomic<std::uint64_t>
-      layout;  ///< of the first rank: hash of magic, epoch, size and slot bytes
+  /// Of the first rank: hash of magic, epoch, size and slot bytes.
+  std::atomic<std::uint64_t> layout;
   std::atomic<std::uint32_t> num_attached;  ///< futex
   std::atomic<std::uint32_t> aborted;       ///< the abort word
 };

@@ -30,8 +30,8 @@ struct ShardWeights {
   std::shared_ptr<const kernels::Weight> embedding;  ///< [vocab, hidden_size]; first stage only
   std::vector<LayerWeights> layers;
   std::vector<float> output_norm;  ///< [hidden_size]; last stage only
-  std::shared_ptr<const kernels::Weight>
-      head;  ///< [vocab, hidden_size]; last stage only; may be `embedding`
+  /// [vocab, hidden_size]; last stage only; may be `embedding`.
+  std::shared_ptr<const kernels::Weight> head;
 
   [[nodiscard]] std::uint64_t bytes() const;
 };

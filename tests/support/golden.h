@@ -12,8 +12,8 @@ struct GoldenPrompt {
   std::string id;
   std::vector<std::int32_t> prompt_ids;
   std::vector<std::int32_t> greedy_ids;
-  std::vector<std::vector<std::int32_t>>
-      top_ids;  ///< the five best at each generated position, best first
+  /// The five best at each generated position, best first.
+  std::vector<std::vector<std::int32_t>> top_ids;
   std::vector<std::vector<double>> top_logits;
   std::vector<std::int32_t> first_logit_ids;  ///< 64 ids, and their logits after the prompt
   std::vector<double> first_logits;

@@ -14,8 +14,8 @@ struct HttpRequest {
   std::string method;
   std::string path;
   std::string body;
-  std::string
-      request_id;  ///< the client's X-Request-Id when it is fit to be echoed, else one of ours
+  /// The client's X-Request-Id when it is fit to be echoed, else one of ours.
+  std::string request_id;
   bool from_loopback = false;
 };
 

@@ -17,8 +17,8 @@ struct HttpOptions {
   std::string host = "127.0.0.1";  ///< an address, or localhost
   std::uint16_t port = 0;          ///< 0: a free one
   bool allow_remote = false;       ///< needed for any address but loopback: there is no key yet
-  std::vector<std::string>
-      allowed_hosts;  ///< names besides localhost that Host may have on a loopback address
+  /// Names besides localhost that Host may have on a loopback address.
+  std::vector<std::string> allowed_hosts;
   std::uint32_t num_threads = 1;  ///< 1 is the only value
   std::string version = "unknown";
 
@@ -33,15 +33,15 @@ struct HttpOptions {
       64 << 10;  ///< SO_SNDBUF: the kernel's part of what a client leaves unread
 
   Duration header_timeout = std::chrono::seconds(10);
-  Duration body_window =
-      std::chrono::seconds(10);  ///< each must bring min_body_rate bytes a second
+  /// Each must bring min_body_rate bytes a second.
+  Duration body_window = std::chrono::seconds(10);
   std::size_t min_body_rate = 1 << 10;
   Duration idle_timeout = std::chrono::seconds(60);   ///< of a kept connection
   Duration write_timeout = std::chrono::seconds(30);  ///< without any byte taken
-  Duration work_timeout =
-      std::chrono::minutes(30);  ///< for a whole answer or stream, whatever the router says
-  Duration linger_timeout =
-      std::chrono::seconds(2);  ///< reading on after the last answer, so that it arrives
+  /// For a whole answer or stream, whatever the router says.
+  Duration work_timeout = std::chrono::minutes(30);
+  /// Reading on after the last answer, so that it arrives.
+  Duration linger_timeout = std::chrono::seconds(2);
 };
 
 /// The HTTP door: an OpenAI-compatible API on one thread of its own. What ends a request early (the
