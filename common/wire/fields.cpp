@@ -62,6 +62,8 @@ Status Fields::error(const fb::Error* value, std::string_view field) {
     return {};
   }
   const auto code = enumerator(value->code(), StatusCode::kInternal, field);
+  // Who is told of a failure hands it on as one: an error that says ok would end a process there.
+  if (code == StatusCode::kOk) fault(field, "is not an error");
   return {code, text(value->message())};
 }
 
