@@ -2,6 +2,7 @@
 #include "router/api/prompt.h"
 
 #include <algorithm>
+#include <ctime>
 #include <string>
 
 #include "common/base/strings.h"
@@ -65,7 +66,8 @@ Result<std::vector<std::int32_t>> prompt_from_messages(
       model.chat_template->render({.messages = messages,
                                    .add_generation_prompt = options.add_generation_prompt,
                                    .bos_token = special_text(tokenizer, tokenizer.bos_id()),
-                                   .eos_token = special_text(tokenizer, tokenizer.eos_id())}));
+                                   .eos_token = special_text(tokenizer, tokenizer.eos_id()),
+                                   .now_s = std::time(nullptr)}));
   std::vector<std::int32_t> ids;
   tokenizer.encode_prompt(segments, ids);
   if (options.add_special_tokens) add_bos(tokenizer, ids);

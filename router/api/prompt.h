@@ -10,9 +10,9 @@
 
 namespace brigade::router {
 
-// From what a client sends to token ids, the same for every door. Pure; long texts take
-// milliseconds: call it on the tokenizer pool. Errors are kInvalidArgument, also for texts that are
-// not valid UTF-8.
+// From what a client sends to token ids, the same for every door. Long texts take milliseconds:
+// call it on the tokenizer pool. Errors are kInvalidArgument, also for texts that are not valid
+// UTF-8.
 
 struct TextPromptOptions {
   bool add_special_tokens = true;  ///< BOS first, where the tokenizer wants one
@@ -32,8 +32,8 @@ struct ChatPromptOptions {
   bool add_special_tokens = false;  ///< templates write their own BOS
 };
 
-/// A conversation in the model's own template. Special tokens count where the template wrote them;
-/// in a message their texts are only text.
+/// A conversation in the model's own template, which may write today's date (UTC). Special tokens
+/// count where the template wrote them; in a message their texts are only text.
 [[nodiscard]] Result<std::vector<std::int32_t>> prompt_from_messages(
     const ServedModel& model, const std::vector<model::ChatMessage>& messages,
     const ChatPromptOptions& options = {});
