@@ -12,11 +12,12 @@
 #include "common/base/status.h"
 #include "common/model/gguf.h"
 
-/// The op set a decoder is written against. One implementation a device: kernels/cpu (Highway), kernels/reference
-/// (naive, double accumulation: the oracle of tests). All activations are f32, row-major, one row a token.
+/// The op set a decoder is written against. One implementation a device: kernels/cpu (Highway),
+/// kernels/reference (naive, double accumulation: the oracle of tests). All activations are f32,
+/// row-major, one row a token.
 ///
-/// Every op computes each row by itself in a fixed order: a row's bits depend neither on the other rows of the call, nor on
-/// the number of threads, nor on the instruction set.
+/// Every op computes each row by itself in a fixed order: a row's bits depend neither on the other
+/// rows of the call, nor on the number of threads, nor on the instruction set.
 namespace brigade::kernels {
 
 /// A view of f32 [rows, cols], rows `stride` floats apart. The buffer belongs to the caller.
@@ -43,27 +44,29 @@ struct ConstMatrix {
   [[nodiscard]] const float* row(std::int64_t i) const { return data + i * stride; }
 };
 
-/// How a device keeps weights: 4 or 8 bits in groups of 32 with an f16 scale and optional minimum; plain otherwise.
-/// Q4_1 is kQ4Min, Q8_0 is kQ8.
+/// How a device keeps weights: 4 or 8 bits in groups of 32 with an f16 scale and optional minimum;
+/// plain otherwise. Q4_1 is kQ4Min, Q8_0 is kQ8.
 enum class WeightForm : std::uint8_t { kQ4, kQ4Min, kQ8, kF16, kBF16, kF32 };
 
-/// How activations meet quantised weights: rounded to int8 in groups of 32 of their own row, or kept in float (a
-/// checking mode). Plain weight forms always see float activations.
+/// How activations meet quantised weights: rounded to int8 in groups of 32 of their own row, or
+/// kept in float (a checking mode). Plain weight forms always see float activations.
 enum class ActivationMode : std::uint8_t { kInt8, kFloat };
 
-/// How finely ActivationMode::kInt8 rounds what meets a quantised weight. kTwice rounds what the first rounding left over as
-/// well and adds both products: 15 bits in effect, for twice the multiplications on one read of the weight.
+/// How finely ActivationMode::kInt8 rounds what meets a quantised weight. kTwice rounds what the
+/// first rounding left over as well and adds both products: 15 bits in effect, for twice the
+/// multiplications on one read of the weight.
 enum class Rounding : std::uint8_t { kOnce, kTwice };
 
-/// The part of a stored tensor that a rank takes: `rows` of the outputs, `cols` of the inputs. `cols` begin and end at
-/// multiples of the type's block.
+/// The part of a stored tensor that a rank takes: `rows` of the outputs, `cols` of the inputs.
+/// `cols` begin and end at multiples of the type's block.
 struct WeightSlice {
   const model::TensorInfo* tensor = nullptr;
   Range rows;
   Range cols;
 };
 
-/// Weights [rows (outputs), cols (inputs)] in a device's own layout. Slices of different forms may be stacked in one.
+/// Weights [rows (outputs), cols (inputs)] in a device's own layout. Slices of different forms may
+/// be stacked in one.
 class Weight {
  public:
   virtual ~Weight() = default;
@@ -87,7 +90,8 @@ struct KvShape {
   }
 };
 
-/// Paged keys and values of one rank; a device's own layout. Blocks of 16 tokens, addressed by number.
+/// Paged keys and values of one rank; a device's own layout. Blocks of 16 tokens, addressed by
+/// number.
 class KvCache {
  public:
   virtual ~KvCache() = default;
@@ -96,12 +100,12 @@ class KvCache {
 };
 
 /// Which rows belong to which sequence, and where their keys and values are. Rows of sequence i are
-/// [cu_seqlens_q[i], cu_seqlens_q[i+1]), the last of its context_lens[i] tokens (those of this call included, already
-/// written). Its blocks are block_tables[cu_blocks[i] .. cu_blocks[i+1]).
+/// [cu_seqlens_q[i], cu_seqlens_q[i+1]), the last of its context_lens[i] tokens (those of this call
+/// included, already written). Its blocks are block_tables[cu_blocks[i] .. cu_blocks[i+1]).
 struct AttentionBatch {
-  std::span<const std::int32_t> cu_seqlens_q;   ///< [num_seqs + 1]
-  std::span<const std::int32_t> context_lens;   ///< [num_seqs]
-  std::span<const std::int32_t> cu_blocks;      ///< [num_seqs + 1]
+  std::span<const std::int32_t> cu_seqlens_q;  ///< [num_seqs + 1]
+  std::span<const std::int32_t> context_lens;  ///< [num_seqs]
+  std::span<const std::int32_t> cu_blocks;     ///< [num_seqs + 1]
   std::span<const std::int32_t> block_tables;
 
   [[nodiscard]] std::int64_t num_seqs() const {
@@ -119,39 +123,43 @@ class Ops {
  public:
   virtual ~Ops() = default;
 
-  /// Packs the slices, stacked by rows in order, reading nothing outside them. All have the same number of columns.
+  /// Packs the slices, stacked by rows in order, reading nothing outside them. All have the same
+  /// number of columns.
   [[nodiscard]] virtual Result<std::unique_ptr<Weight>> pack(
       std::span<const WeightSlice> slices, Rounding rounding = Rounding::kOnce) = 0;
   [[nodiscard]] virtual Result<std::unique_ptr<KvCache>> make_kv_cache(const KvShape& shape,
                                                                        std::int64_t num_blocks) = 0;
 
-  /// out[i, :] = table[tokens[i] - first_row, :], or zeros where the token is not in the table (vocabulary-parallel: the
-  /// sum over ranks is the embedding). out: [num_tokens, table.cols].
+  /// out[i, :] = table[tokens[i] - first_row, :], or zeros where the token is not in the table
+  /// (vocabulary-parallel: the sum over ranks is the embedding). out: [num_tokens, table.cols].
   virtual void embed(const Weight& table, std::int64_t first_row,
                      std::span<const std::int32_t> tokens, Matrix out) = 0;
 
-  /// out = x / sqrt(mean(x^2) + eps) * weight, by row. x, out: [num_tokens, weight.size]; may be the same.
+  /// out = x / sqrt(mean(x^2) + eps) * weight, by row. x, out: [num_tokens, weight.size]; may be
+  /// the same.
   virtual void rms_norm(ConstMatrix x, std::span<const float> weight, float eps, Matrix out) = 0;
 
   /// out = x w^T. x: [num_tokens, w.cols], out: [num_tokens, w.rows].
   virtual void linear(const Weight& w, ConstMatrix x, Matrix out) = 0;
 
-  /// Rotates `num_heads` heads of head_dim that lie one after another in each row of x, in place. adjacent: pairs
-  /// (2i, 2i+1), else (i, i + rotary_dim/2). Dimensions from rotary_dim on stay.
+  /// Rotates `num_heads` heads of head_dim that lie one after another in each row of x, in place.
+  /// adjacent: pairs (2i, 2i+1), else (i, i + rotary_dim/2). Dimensions from rotary_dim on stay.
   virtual void rope(Matrix x, std::int64_t num_heads, std::int64_t head_dim, bool adjacent,
                     const RopeAngles& angles) = 0;
 
-  /// Writes row i of k and v ([num_tokens, num_kv_heads * head_dim]) to slot_mapping[i] = block * 16 + offset.
+  /// Writes row i of k and v ([num_tokens, num_kv_heads * head_dim]) to slot_mapping[i] = block *
+  /// 16 + offset.
   virtual void write_kv(KvCache& cache, std::int64_t layer, ConstMatrix k, ConstMatrix v,
                         std::span<const std::int32_t> slot_mapping) = 0;
 
-  /// Causal grouped-query attention over the cache: row at position p sees positions 0..p. q and out:
-  /// [num_tokens, num_heads * head_dim]; scores are multiplied by `scale`. Softmax runs in fixed chunks counted from
-  /// position 0, so the result does not depend on how a prompt was cut.
+  /// Causal grouped-query attention over the cache: row at position p sees positions 0..p. q and
+  /// out: [num_tokens, num_heads * head_dim]; scores are multiplied by `scale`. Softmax runs in
+  /// fixed chunks counted from position 0, so the result does not depend on how a prompt was cut.
   virtual void attention(const KvCache& cache, std::int64_t layer, ConstMatrix q,
                          const AttentionBatch& batch, float scale, Matrix out) = 0;
 
-  /// out = silu(gate) * up with gate_up = [num_tokens, gate | up], out: [num_tokens, gate_up.cols / 2].
+  /// out = silu(gate) * up with gate_up = [num_tokens, gate | up], out: [num_tokens, gate_up.cols /
+  /// 2].
   virtual void silu_mul(ConstMatrix gate_up, Matrix out) = 0;
 
   /// x += y.
@@ -160,14 +168,15 @@ class Ops {
 
 struct CpuOptions {
   int num_threads = 1;
-  bool pin = false;         ///< pin thread i to the i-th allowed CPU (from first_cpu on)
+  bool pin = false;  ///< pin thread i to the i-th allowed CPU (from first_cpu on)
   int first_cpu = 0;
-  bool spin = false;        ///< wait by spinning briefly before sleeping: only with a core for each thread
+  /// Wait by spinning briefly before sleeping: only with a core for each thread.
+  bool spin = false;
   ActivationMode activations = ActivationMode::kInt8;
 };
 
-/// The fast CPU implementation, with the best instruction set this CPU has (BRIGADE_CPU_TARGET=avx2|avx3_dl|... picks a
-/// lesser one, for tests).
+/// The fast CPU implementation, with the best instruction set this CPU has
+/// (BRIGADE_CPU_TARGET=avx2|avx3_dl|... picks a lesser one, for tests).
 [[nodiscard]] std::unique_ptr<Ops> make_cpu_ops(const CpuOptions& options);
 /// The instruction set make_cpu_ops uses, for people: "AVX3_DL".
 [[nodiscard]] std::string_view cpu_target_name();

@@ -17,7 +17,8 @@ class BoundedQueue final {
  public:
   explicit BoundedQueue(std::size_t capacity) : capacity_(capacity) {}
 
-  /// False when the queue is full or closed: the caller owns that case, nothing is dropped in silence.
+  /// False when the queue is full or closed: the caller owns that case, nothing is dropped in
+  /// silence.
   [[nodiscard]] bool try_push(T value) {
     {
       std::lock_guard lock(mutex_);

@@ -25,9 +25,9 @@ struct Voidify {
 /// (Named INVARIANT and not CHECK, which is doctest's.)
 /// A broken invariant of our own ends the process with the condition, the place and both values:
 /// `INVARIANT(a == b) << a << " != " << b;`. Never for input from outside: that is a Status.
-#define INVARIANT(condition)                                \
-  (condition) ? (void)0                                 \
-              : ::brigade::internal::Voidify() &        \
+#define INVARIANT(condition)                     \
+  (condition) ? (void)0                          \
+              : ::brigade::internal::Voidify() & \
                     ::brigade::internal::CheckFailure(__FILE__, __LINE__, #condition).stream()
 
 #define INVARIANT_EQ(a, b) INVARIANT((a) == (b)) << (a) << " vs " << (b) << ' '

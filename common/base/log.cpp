@@ -11,10 +11,14 @@ namespace {
 
 spdlog::level::level_enum to_spdlog(LogLevel level) {
   switch (level) {
-    case LogLevel::kDebug: return spdlog::level::debug;
-    case LogLevel::kInfo: return spdlog::level::info;
-    case LogLevel::kWarning: return spdlog::level::warn;
-    case LogLevel::kError: return spdlog::level::err;
+    case LogLevel::kDebug:
+      return spdlog::level::debug;
+    case LogLevel::kInfo:
+      return spdlog::level::info;
+    case LogLevel::kWarning:
+      return spdlog::level::warn;
+    case LogLevel::kError:
+      return spdlog::level::err;
   }
   return spdlog::level::info;
 }
@@ -28,7 +32,8 @@ void init_log(std::string_view process_name, LogLevel level) {
     spdlog::set_default_logger(logger);
   }
   std::string safe_name;
-  for (char c : process_name) safe_name += c == '%' ? std::string("%%") : std::string(1, c);
+  for (char c : process_name)
+    safe_name += c == '%' ? std::string("%%") : std::string(1, c);
   logger->set_pattern("%Y-%m-%d %H:%M:%S.%e %^%l%$ " + safe_name + ": %v");
   logger->set_level(to_spdlog(level));
   logger->flush_on(spdlog::level::info);

@@ -5,8 +5,9 @@
 
 namespace brigade {
 
-/// Counter-based randomness: a pure function of (seed, counter, draw), so that a token's draw depends on nothing but
-/// its request's seed and its position. SplitMix64's finaliser (Steele, Lea, Flood 2014) over three mixed-in words.
+/// Counter-based randomness: a pure function of (seed, counter, draw), so that a token's draw
+/// depends on nothing but its request's seed and its position. SplitMix64's finaliser (Steele, Lea,
+/// Flood 2014) over three mixed-in words.
 [[nodiscard]] constexpr std::uint64_t mix64(std::uint64_t x) {
   x += 0x9e3779b97f4a7c15U;
   x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9U;

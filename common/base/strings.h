@@ -15,8 +15,8 @@ template <typename... Args>
   return out.str();
 }
 
-/// The text in double quotes with control characters and invalid bytes escaped, cut to `max_bytes`: for messages
-/// that repeat what came from outside.
+/// The text in double quotes with control characters and invalid bytes escaped, cut to `max_bytes`:
+/// for messages that repeat what came from outside.
 [[nodiscard]] std::string quoted(std::string_view text, std::size_t max_bytes = 80);
 
 }  // namespace brigade

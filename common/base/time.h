@@ -5,8 +5,8 @@
 
 namespace brigade {
 
-/// Monotonic time. Pure code never reads a clock: it is given `now` (a simulated one in tests); shells read
-/// `Clock::now()`.
+/// Monotonic time. Pure code never reads a clock: it is given `now` (a simulated one in tests);
+/// shells read `Clock::now()`.
 using Clock = std::chrono::steady_clock;
 using TimePoint = Clock::time_point;
 using Duration = std::chrono::nanoseconds;

@@ -8,8 +8,8 @@
 
 namespace brigade::wire {
 
-/// How to generate: shared by every door, the router and the client libraries. Bounds are checked by
-/// router/core/limits.h, once, for all doors.
+/// How to generate: shared by every door, the router and the client libraries. Bounds are checked
+/// by router/core/limits.h, once, for all doors.
 struct GenerationParams {
   float temperature = 1.0F;  ///< 0 = greedy
   float top_p = 1.0F;
@@ -18,7 +18,7 @@ struct GenerationParams {
   std::optional<std::uint32_t> max_tokens;  ///< absent: as many as the context allows
   std::uint32_t min_tokens = 0;
   bool ignore_eos = false;
-  std::vector<std::string> stop;             ///< stop strings, not part of the output
+  std::vector<std::string> stop;  ///< stop strings, not part of the output
   std::vector<std::int32_t> stop_token_ids;
   std::int32_t num_logprobs = -1;         ///< -1 none, 0 the token's own, up to 20 best
   std::int32_t num_prompt_logprobs = -1;  ///< as above, for the prompt's tokens
@@ -33,8 +33,9 @@ struct TokenLogprob {
 /// A token that came out, or (echo) a prompt token that was scored.
 struct OutputToken {
   std::int32_t token = 0;
-  std::optional<float> logprob;      ///< natural log; absent when not asked for, or for a prompt's first token
-  std::vector<TokenLogprob> top;     ///< best first
+  /// Natural log; absent when not asked for, or for a prompt's first token.
+  std::optional<float> logprob;
+  std::vector<TokenLogprob> top;  ///< best first
 };
 
 enum class FinishReason : std::uint8_t {
@@ -42,7 +43,7 @@ enum class FinishReason : std::uint8_t {
   kStop = 1,    ///< end token, stop token or stop string
   kLength = 2,  ///< max_tokens or context
   kCancelled = 3,
-  kError = 4,   ///< see the status
+  kError = 4,  ///< see the status
 };
 
 }  // namespace brigade::wire

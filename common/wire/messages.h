@@ -9,9 +9,10 @@
 #include "common/base/partition.h"
 #include "common/base/status.h"
 
-/// What router and workers say to each other, as plain values. Pure code (router/core, shard_worker/core) knows only
-/// these; common/wire/codec.h turns them into verified FlatBuffers and back. Conventions: `cu_x` has one entry more
-/// than there are owners and gives the half-open interval of each in `x`.
+/// What router and workers say to each other, as plain values. Pure code (router/core,
+/// shard_worker/core) knows only these; common/wire/codec.h turns them into verified FlatBuffers
+/// and back. Conventions: `cu_x` has one entry more than there are owners and gives the half-open
+/// interval of each in `x`.
 namespace brigade::wire {
 
 inline constexpr std::uint32_t kProtocolVersion = 1;
@@ -20,8 +21,9 @@ inline constexpr std::uint32_t kBlockSize = 16;  ///< tokens a KV block
 enum class ActivationMode : std::uint8_t { kInt8 = 0, kFloat = 1 };
 enum class KvType : std::uint8_t { kF16 = 0, kF32 = 1 };
 
-/// Cost model of a simulated device: a step takes base_us + us_per_token * tokens + us_per_context_token * the sum of
-/// the context lengths, and jitter of up to the given fraction, drawn from (seed, step).
+/// Cost model of a simulated device: a step takes base_us + us_per_token * tokens +
+/// us_per_context_token * the sum of the context lengths, and jitter of up to the given fraction,
+/// drawn from (seed, step).
 struct SimCost {
   double base_us = 1000;
   double us_per_token = 20;
@@ -35,15 +37,15 @@ struct SimCost {
 struct Hello {
   std::uint32_t protocol_version = kProtocolVersion;
   std::string build_id;
-  std::string schema_hash;   ///< of schemas/, hex; must equal the router's
-  std::string name;          ///< for people: unique if the operator made it so
+  std::string schema_hash;        ///< of schemas/, hex; must equal the router's
+  std::string name;               ///< for people: unique if the operator made it so
   std::uint64_t incarnation = 0;  ///< random, new at every start of the process
-  std::string host_id;       ///< equal for processes that share memory
+  std::string host_id;            ///< equal for processes that share memory
   std::uint32_t pid = 0;
-  std::string device;        ///< "cpu" or "sim"
+  std::string device;  ///< "cpu" or "sim"
   std::uint32_t num_threads = 1;
-  std::uint64_t memory_bytes = 0;          ///< what weights and KV together may take
-  std::vector<std::string> endpoints;      ///< where peers reach its stage link, ipc first
+  std::uint64_t memory_bytes = 0;      ///< what weights and KV together may take
+  std::vector<std::string> endpoints;  ///< where peers reach its stage link, ipc first
 };
 
 struct LoadProgress {
@@ -63,7 +65,8 @@ struct Ready {
   std::uint64_t epoch = 0;
 };
 
-/// This rank cannot go on in this epoch (load failed, collective expired, peer disagreed). It stays connected, idle.
+/// This rank cannot go on in this epoch (load failed, collective expired, peer disagreed). It stays
+/// connected, idle.
 struct Failed {
   std::uint64_t epoch = 0;
   Status status;
@@ -72,9 +75,9 @@ struct Failed {
 /// Sent by the step loop, so that a hung loop is seen though its socket still answers.
 struct Heartbeat {
   std::uint64_t epoch = 0;
-  std::uint64_t last_step = 0;   ///< last step finished
+  std::uint64_t last_step = 0;  ///< last step finished
   std::uint32_t queued_steps = 0;
-  bool running = false;          ///< inside a step now
+  bool running = false;  ///< inside a step now
 };
 
 /// The worker leaves in good order (its process ends next).
@@ -98,11 +101,11 @@ struct Assign {
   std::uint32_t replica = 0;
   std::string model_name;
   std::string model_path;
-  std::string model_digest;      ///< of the file's header and size; a rank with another file refuses
+  std::string model_digest;  ///< of the file's header and size; a rank with another file refuses
   std::uint32_t tp_rank = 0;
   std::uint32_t pp_stage = 0;
   std::vector<StageInfo> stages;  ///< [pp_stage]
-  std::string group_name;         ///< shared-memory name of this stage's TP group, unique for the epoch
+  std::string group_name;  ///< shared-memory name of this stage's TP group, unique for the epoch
   ActivationMode activations = ActivationMode::kInt8;
   KvType kv_type = KvType::kF16;
   std::uint32_t max_step_tokens = 512;
@@ -116,7 +119,8 @@ struct Start {
   std::uint64_t num_kv_blocks = 0;
 };
 
-/// Stop work of this epoch at once (collectives included) and become idle; weights may be kept for the next Assign.
+/// Stop work of this epoch at once (collectives included) and become idle; weights may be kept for
+/// the next Assign.
 struct Abort {
   std::uint64_t epoch = 0;
   std::string reason;
@@ -134,42 +138,47 @@ struct HeartbeatAck {
 
 // ---- steps ----
 
-/// What a rank must know about a sequence to sample for it; sent once, with the sequence's first step in an epoch.
+/// What a rank must know about a sequence to sample for it; sent once, with the sequence's first
+/// step in an epoch.
 struct SequenceAdmit {
-  std::uint32_t seq = 0;         ///< slot in [0, max_seqs), reused after release
+  std::uint32_t seq = 0;  ///< slot in [0, max_seqs), reused after release
   std::uint64_t seed = 0;
-  float temperature = 0;         ///< 0 = greedy
+  float temperature = 0;  ///< 0 = greedy
   float top_p = 1;
-  std::int32_t top_k = 0;        ///< 0 = all
+  std::int32_t top_k = 0;                 ///< 0 = all
   std::int32_t num_logprobs = -1;         ///< -1 none; 0 the token's own; up to 20 best beside it
   std::int32_t num_prompt_logprobs = -1;  ///< as above, for prompt tokens
-  /// No banned token is sampled for a position below this one (min_tokens, as an absolute position).
+  /// No banned token is sampled for a position below this one (min_tokens, as an absolute
+  /// position).
   std::uint32_t banned_until_position = 0;
   std::vector<std::int32_t> banned_tokens;  ///< end and stop tokens
 };
 
 /// Flags of one sequence in one step.
 enum StepFlags : std::uint8_t {
-  kTokenFromSample = 1,  ///< TokenSource: its single token here is its last sample, not in `tokens` (which holds -1)
+  kTokenFromSample = 1,  ///< TokenSource: its single token here is its last sample, not in `tokens`
+                         ///< (which holds -1)
   kSampleToken = 2,      ///< sample after its last row
-  kScorePrompt = 4,      ///< log-probabilities of its prompt tokens: row i scores the token after it
+  kScorePrompt = 4,  ///< log-probabilities of its prompt tokens: row i scores the token after it
 };
 
-/// One step of one lane, the same message to every rank of the replica. All vectors but the cu_ ones and their targets
-/// have one entry a sequence. A sequence's blocks are appended to its block table before the step.
+/// One step of one lane, the same message to every rank of the replica. All vectors but the cu_
+/// ones and their targets have one entry a sequence. A sequence's blocks are appended to its block
+/// table before the step.
 struct StepCommand {
   std::uint64_t epoch = 0;
-  std::uint64_t step = 0;      ///< counts up by one in an epoch, across lanes
+  std::uint64_t step = 0;  ///< counts up by one in an epoch, across lanes
   std::uint32_t lane = 0;
-  std::vector<std::uint32_t> release;       ///< slots to forget first
-  std::vector<SequenceAdmit> admit;         ///< then slots to open
-  std::vector<std::uint32_t> seq;           ///< slot
-  std::vector<std::uint32_t> position;      ///< of its first token in this step
-  std::vector<std::uint8_t> flags;          ///< StepFlags
-  std::vector<std::int32_t> next_token;     ///< kScorePrompt: the prompt token after this chunk, else -1
-  std::vector<std::uint32_t> cu_tokens;     ///< [num_seqs + 1]
+  std::vector<std::uint32_t> release;   ///< slots to forget first
+  std::vector<SequenceAdmit> admit;     ///< then slots to open
+  std::vector<std::uint32_t> seq;       ///< slot
+  std::vector<std::uint32_t> position;  ///< of its first token in this step
+  std::vector<std::uint8_t> flags;      ///< StepFlags
+  /// KScorePrompt: the prompt token after this chunk, else -1.
+  std::vector<std::int32_t> next_token;
+  std::vector<std::uint32_t> cu_tokens;  ///< [num_seqs + 1]
   std::vector<std::int32_t> tokens;
-  std::vector<std::uint32_t> cu_blocks;     ///< [num_seqs + 1]
+  std::vector<std::uint32_t> cu_blocks;  ///< [num_seqs + 1]
   std::vector<std::uint32_t> blocks;
 
   [[nodiscard]] std::size_t num_seqs() const { return seq.size(); }
@@ -178,27 +187,27 @@ struct StepCommand {
 /// Over everything in the command, so that ranks can compare what they were told with one number.
 [[nodiscard]] std::uint64_t plan_hash(const StepCommand& command);
 
-/// From tp_rank 0 of the last stage: the step has ended on every stage. One entry a scored token: a sampled one, or a
-/// prompt token under kScorePrompt.
+/// From tp_rank 0 of the last stage: the step has ended on every stage. One entry a scored token: a
+/// sampled one, or a prompt token under kScorePrompt.
 struct StepResult {
   std::uint64_t epoch = 0;
   std::uint64_t step = 0;
   std::uint32_t lane = 0;
   std::uint64_t plan_hash = 0;
   std::vector<std::uint32_t> seq;
-  std::vector<std::uint32_t> position;     ///< of the scored token in its sequence
+  std::vector<std::uint32_t> position;  ///< of the scored token in its sequence
   std::vector<std::int32_t> token;
-  std::vector<std::uint8_t> sampled;       ///< 1 sampled, 0 prompt token
-  std::vector<float> logprob;              ///< natural log, of the raw distribution; NaN when not asked for
-  std::vector<std::uint32_t> cu_top;       ///< [num_entries + 1]
-  std::vector<std::int32_t> top_tokens;    ///< best first
+  std::vector<std::uint8_t> sampled;  ///< 1 sampled, 0 prompt token
+  std::vector<float> logprob;  ///< natural log, of the raw distribution; NaN when not asked for
+  std::vector<std::uint32_t> cu_top;     ///< [num_entries + 1]
+  std::vector<std::int32_t> top_tokens;  ///< best first
   std::vector<float> top_logprobs;
   std::uint32_t compute_us = 0;  ///< of the last stage
   std::uint32_t wait_us = 0;     ///< of the last stage: idle before this step's activations came
 };
 
-/// A rank other than the one that sends StepResult reports its stage's times (for `brigade status`), at most once a
-/// heartbeat.
+/// A rank other than the one that sends StepResult reports its stage's times (for `brigade
+/// status`), at most once a heartbeat.
 struct StageTimes {
   std::uint64_t epoch = 0;
   std::uint64_t num_steps = 0;

@@ -10,15 +10,16 @@
 
 namespace brigade::router {
 
-/// Where a request's outputs go. Called from the router's thread: must not block (post to your own thread).
+/// Where a request's outputs go. Called from the router's thread: must not block (post to your own
+/// thread).
 class OutputSink {
  public:
   virtual ~OutputSink() = default;
   virtual void on_output(Output output) = 0;
 };
 
-/// What a door (HTTP, router socket) asks of the router. Thread-safe, never blocks: answers come by callback on the
-/// router's thread.
+/// What a door (HTTP, router socket) asks of the router. Thread-safe, never blocks: answers come by
+/// callback on the router's thread.
 class Service {
  public:
   virtual ~Service() = default;
@@ -28,7 +29,8 @@ class Service {
   [[nodiscard]] virtual std::shared_ptr<const ServedModel> find_model(
       std::string_view name) const = 0;
 
-  /// Gives the request its id and hands it over. A refusal arrives at the sink as an Output with kError.
+  /// Gives the request its id and hands it over. A refusal arrives at the sink as an Output with
+  /// kError.
   virtual RequestId submit(Request request, std::shared_ptr<OutputSink> sink) = 0;
   virtual void cancel(RequestId request) = 0;
   virtual void status(std::function<void(RouterStatus)> done) = 0;
@@ -39,7 +41,8 @@ class Service {
   /// False once shutdown has begun.
   [[nodiscard]] virtual bool accepting() const = 0;
 
-  /// Runs `job` on the tokenizer pool, off the dispatch path. False when its bounded queue is full (answer 503).
+  /// Runs `job` on the tokenizer pool, off the dispatch path. False when its bounded queue is full
+  /// (answer 503).
   [[nodiscard]] virtual bool run_in_pool(std::function<void()> job) = 0;
 };
 

@@ -24,14 +24,15 @@ struct ScoredToken {
   std::vector<float> top_logprobs;
 };
 
-/// One rank's compute: weights, KV, and the layers of its stage. Two kinds: a decoder over an op set (CPU), and a
-/// simulated device. One thread calls it; abort of a running step comes through the Collective.
+/// One rank's compute: weights, KV, and the layers of its stage. Two kinds: a decoder over an op
+/// set (CPU), and a simulated device. One thread calls it; abort of a running step comes through
+/// the Collective.
 class Engine {
  public:
   virtual ~Engine() = default;
 
-  /// Loads (or keeps, when the shard is the same as before) the weights that `assign` gives this rank. `progress` is called
-  /// with 0..1 now and then.
+  /// Loads (or keeps, when the shard is the same as before) the weights that `assign` gives this
+  /// rank. `progress` is called with 0..1 now and then.
   virtual Status load(const wire::Assign& assign, const std::function<void(float)>& progress) = 0;
   [[nodiscard]] virtual std::uint64_t weight_bytes() const = 0;
   /// Blocks that fit in `memory_bytes` beside the weights.
@@ -43,9 +44,10 @@ class Engine {
   /// Tokens are in [0, vocab_size): commands and samples are checked against it.
   [[nodiscard]] virtual std::int64_t vocab_size() const = 0;
 
-  /// Runs the stage's layers for one step. `hidden` is [num_tokens, hidden_size]: what the previous stage sent (the first
-  /// stage: ignored on entry, and written by the embedding); on return what the next stage gets. On the last stage
-  /// `scored` is filled, on tp_rank 0 only. Waits of the collective end at `deadline`.
+  /// Runs the stage's layers for one step. `hidden` is [num_tokens, hidden_size]: what the previous
+  /// stage sent (the first stage: ignored on entry, and written by the embedding); on return what
+  /// the next stage gets. On the last stage `scored` is filled, on tp_rank 0 only. Waits of the
+  /// collective end at `deadline`.
   virtual Status run(const StepInputs& inputs, Collective& group, TimePoint deadline,
                      std::span<float> hidden, std::vector<ScoredToken>& scored) = 0;
 };
