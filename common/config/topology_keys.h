@@ -77,8 +77,8 @@ void visit_keys(Topology& t, Visitor&& visit) {
   visit(Key{"timeouts.request_ms", "A request without a deadline of its own ends after this.", 1,
             kMaxU32},
         t.timeouts.request_ms);
-  visit(Key{"timeouts.heartbeat_ms", "A worker silent for longer is lost; it beats once a second.",
-            3000, kMaxU32},
+  visit(Key{"timeouts.heartbeat_ms", "A worker silent for longer between steps is lost.", 3000,
+            kMaxU32},
         t.timeouts.heartbeat_ms);
   visit(Key{"timeouts.load_ms", "Loading weights may take this long.", 1, kMaxU32},
         t.timeouts.load_ms);

@@ -30,7 +30,8 @@ struct RouterConfig {
   std::uint64_t max_queued_requests_per_tenant = 8192;
 
   Duration default_deadline = std::chrono::seconds(600);
-  Duration heartbeat_timeout = std::chrono::seconds(10);  ///< a rank silent for longer is lost
+  /// A rank silent for longer between steps is lost; inside a step step_timeout bounds it.
+  Duration heartbeat_timeout = std::chrono::seconds(10);
   Duration load_timeout = std::chrono::seconds(300);
   /// A replica that owes a result for longer is torn down.
   Duration step_timeout = std::chrono::seconds(60);

@@ -304,6 +304,25 @@ TEST_CASE("a silent rank takes its replica down; who does not answer the abort i
   CHECK_FALSE(f.cluster.on_heard(2, f.now));
 }
 
+TEST_CASE("a rank inside a step may be silent for as long as the step may take") {
+  RouterConfig config = grid(1, 2);
+  config.heartbeat_timeout = seconds(10);
+  config.step_timeout = seconds(60);
+  Fixture f(config);
+  f.hello(1);
+  f.hello(2);
+  f.bring_up({1, 2});
+  f.cluster.set_working(0, /*working=*/true, f.now);
+  f.cluster.advance(f.now + seconds(59));
+  CHECK_EQ(f.cluster.find_replica(0)->state, ReplicaState::kReady);
+  // The step ended: both were alive then, and are to beat again.
+  f.cluster.set_working(0, /*working=*/false, f.now + seconds(59));
+  f.cluster.advance(f.now + seconds(68));
+  CHECK_EQ(f.cluster.find_replica(0)->state, ReplicaState::kReady);
+  f.cluster.advance(f.now + seconds(69));
+  CHECK_EQ(f.cluster.find_replica(0)->state, ReplicaState::kLost);
+}
+
 TEST_CASE("a load without progress is given up, one with progress is not") {
   RouterConfig config;
   config.load_timeout = seconds(60);
