@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "shard_worker/model/decoder_engine.h"
 
-#include <limits>
-
 #include "common/base/check.h"
 #include "common/base/strings.h"
 #include "common/model/gguf.h"
+#include "shard_worker/core/sequence_table.h"
 
 namespace brigade::worker {
 namespace {
@@ -118,11 +117,9 @@ std::uint64_t DecoderEngine::max_kv_blocks(std::uint64_t memory_bytes) const {
 
 Status DecoderEngine::allocate_kv(std::uint64_t num_kv_blocks) {
   if (!key_) return failed_precondition("KV is asked for before weights are loaded");
-  // A slot (block * 16 + offset) is a 32-bit number.
-  constexpr std::uint64_t kMaxBlocks = std::numeric_limits<std::int32_t>::max() / wire::kBlockSize;
-  if (num_kv_blocks < 1 || num_kv_blocks > kMaxBlocks) {
+  if (num_kv_blocks < 1 || num_kv_blocks > kMaxKvBlocks) {
     return invalid_argument(
-        str_cat(num_kv_blocks, " KV blocks; 1 to ", kMaxBlocks, " are possible"));
+        str_cat(num_kv_blocks, " KV blocks; 1 to ", kMaxKvBlocks, " are possible"));
   }
   cache_.reset();
   ASSIGN_OR_RETURN(cache_,
