@@ -43,6 +43,8 @@ constexpr KeyFlag kKeyFlags[] = {
     {"--activations", "activations", "int8|float",
      "how activations meet quantised weights; float is for checking"},
     {"--kv", "kv", "f16|f32", "how keys and values are kept"},
+    {"--prefix-cache", "prefix_cache", "true|false",
+     "keep the KV of ended requests for later ones that begin alike"},
     {"--kv-blocks", "limits.max_kv_blocks", "N",
      "KV blocks (16 tokens) of a replica at most; 0: what its workers hold"},
     {"--step-tokens", "limits.step_tokens", "N",

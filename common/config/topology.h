@@ -25,6 +25,7 @@ struct Topology {
   std::uint32_t threads = 1;  ///< of each worker
   wire::ActivationMode activations = wire::ActivationMode::kInt8;
   wire::KvType kv = wire::KvType::kF16;
+  bool prefix_cache = true;  ///< KV of ended requests serves later ones with the same prefix
   std::string http = "127.0.0.1:8000";  ///< HOST:PORT, port 0 picks a free one
   bool allow_remote_http = false;       ///< http may listen where other machines reach it
   /// ZeroMQ endpoint for clients, port 0 picks a free one.

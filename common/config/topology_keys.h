@@ -44,6 +44,10 @@ void visit_keys(Topology& t, Visitor&& visit) {
   visit(Key{"activations", "\"int8\" with quantised weights, or \"float\": slower, for checking."},
         t.activations);
   visit(Key{"kv", "How keys and values are kept: \"f16\" or \"f32\"."}, t.kv);
+  visit(Key{"prefix_cache",
+            "Keeps the KV of requests that have ended for later ones of the same tenant that begin "
+            "alike."},
+        t.prefix_cache);
   visit(Key{"http", "HOST:PORT of the OpenAI-compatible API; port 0 picks a free one."}, t.http);
   visit(Key{"allow_remote_http",
             "Lets http listen where other machines reach it; it asks for no key."},

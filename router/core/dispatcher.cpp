@@ -28,7 +28,8 @@ Replica* choose_replica(const std::map<ReplicaId, PlacementTarget>& targets,
       const std::uint64_t load = replica->load_tokens();
       const std::uint64_t best_load = best->load_tokens();
       if (load > best_load) continue;
-      if (load == best_load && replica->blocks().num_free() <= best->blocks().num_free()) continue;
+      if (load == best_load && replica->blocks().num_available() <= best->blocks().num_available())
+        continue;
     }
     best = replica;
   }

@@ -125,7 +125,9 @@ void Ledger::finish(LiveRequest& request, Output output) {
     case wire::FinishReason::kNone:
       INVARIANT(false) << "request " << request.id << " has no end";
   }
-  output.usage = {.prompt_tokens = request.num_prompt, .completion_tokens = request.num_output()};
+  output.usage = {.prompt_tokens = request.num_prompt,
+                  .completion_tokens = request.num_output(),
+                  .cached_tokens = request.cached_tokens};
   outputs_.push_back(std::move(output));
   deadlines_.erase({request.deadline, request.id});
   requests_.erase(request.id);

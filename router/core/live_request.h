@@ -9,6 +9,7 @@
 
 #include "router/core/limits.h"
 #include "router/core/output_stream.h"
+#include "router/core/prefix_chain.h"
 #include "router/core/types.h"
 
 namespace brigade::router {
@@ -34,6 +35,9 @@ struct LiveRequest {
   bool is_open_ended = false;        ///< it names no max_tokens: as many as there is room for
   std::vector<std::int32_t> tokens;  ///< prompt, then output
   std::uint32_t num_prompt = 0;
+  PrefixChain chain;                ///< names of its whole blocks, output's included
+  bool was_started = false;         ///< a step with it was issued, somewhere
+  std::uint32_t cached_tokens = 0;  ///< of the prompt, that its first start found computed
   std::vector<wire::OutputToken> prompt_scores;  ///< while the prompt is being scored
   bool prompt_scored = false;                    ///< nothing (more) to score
   std::unique_ptr<OutputStream> stream;

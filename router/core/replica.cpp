@@ -9,49 +9,21 @@
 namespace brigade::router {
 namespace {
 
-/// Preemptions after which a request starts only with all its blocks, and is then not a victim any
-/// more.
-constexpr std::uint32_t kMaxPreemptions = 3;
 /// A chunk of an idle pipeline is not cut smaller than this: a step has a fixed cost too.
 constexpr std::uint32_t kMinChunk = 32;
-
-std::uint64_t blocks_for(std::uint64_t num_tokens) {
-  return (num_tokens + wire::kBlockSize - 1) / wire::kBlockSize;
-}
+/// Debug builds audit after each event: a pass over all blocks is for pools that take microseconds.
+constexpr std::uint64_t kFullAuditBlocks = 4096;
 
 }  // namespace
 
 Replica::Replica(const Options& options)
     : options_(options),
-      pool_(options.num_blocks),
+      pool_(options.num_blocks, options.prefix_cache),
       free_slots_(options.max_seqs, /*full=*/true),
       sequences_(options.max_seqs),
       lanes_(options.pp_size) {
   for (std::uint32_t lane = 0; lane < options.pp_size; ++lane)
     lane_order_.push_back(lane);
-}
-
-bool Replica::can_ever_hold(const LiveRequest& request) const {
-  return blocks_for(request.last_position()) <= pool_.num_blocks();
-}
-
-std::uint64_t Replica::blocks_to_start(const LiveRequest& request) const {
-  // What was preempted before starts with more room each time, so that it cannot go back and forth.
-  std::uint64_t tokens = request.tokens.size() + 1;
-  if (request.num_preemptions >= kMaxPreemptions) {
-    tokens = request.last_position();
-  } else if (request.num_preemptions > 0) {
-    tokens += std::uint64_t{64} << request.num_preemptions;
-  }
-  return blocks_for(std::min<std::uint64_t>(tokens, request.last_position()));
-}
-
-bool Replica::can_take(const LiveRequest& request) const {
-  if (free_slots_.count() == 0) return false;
-  if (prefill_backlog_ >= std::uint64_t{options_.pp_size} * options_.step_tokens) return false;
-  const std::uint64_t spare =
-      num_requests_ == 0 ? 0 : 1 + num_requests_ / 4 + pool_.num_blocks() / 100;
-  return pool_.num_free() >= blocks_to_start(request) + spare;
 }
 
 std::uint32_t Replica::cheapest_lane() const {
@@ -90,12 +62,11 @@ void Replica::admit(LiveRequest& request) {
                                                : static_cast<std::uint32_t>(request.tokens.size());
   sequence.expected_output = request.expected_output();
   sequence.lane = cheapest_lane();
-  const bool allocated = pool_.allocate(request.id, blocks_to_start(request), sequence.blocks);
-  INVARIANT(allocated) << "blocks of request " << request.id;
+  attach_blocks(sequence);
   lanes_[sequence.lane].slots.push_back(slot);
   request.slot = slot;
   ++num_requests_;
-  prefill_backlog_ += sequence.prefill_end;
+  prefill_backlog_ += sequence.prefill_left();
   expected_output_ += sequence.expected_output;
 }
 
@@ -114,12 +85,8 @@ void Replica::detach(Sequence& sequence) {
   prefill_backlog_ -= sequence.prefill_left();
   expected_output_ -= sequence.expected_output;
   sequence.request = nullptr;
-  if (sequence.steps_in_flight > 0) {
-    pool_.retire(sequence.id, sequence.blocks, sequence.last_step);
-  } else {
-    pool_.free(sequence.id, sequence.blocks);
-    close(slot);
-  }
+  detach_blocks(sequence);
+  if (sequence.steps_in_flight == 0) close(slot);
 }
 
 void Replica::close(std::uint32_t slot) {
@@ -132,13 +99,13 @@ void Replica::close(std::uint32_t slot) {
 
 bool Replica::has_work(const Lane& lane) const {
   return std::any_of(lane.slots.begin(), lane.slots.end(), [this](std::uint32_t slot) {
-    return sequences_[slot].can_prefill() || sequences_[slot].can_decode();
+    return can_prefill(sequences_[slot]) || sequences_[slot].can_decode();
   });
 }
 
 bool Replica::has_prefill(const Lane& lane) const {
   return std::any_of(lane.slots.begin(), lane.slots.end(),
-                     [this](std::uint32_t slot) { return sequences_[slot].can_prefill(); });
+                     [this](std::uint32_t slot) { return can_prefill(sequences_[slot]); });
 }
 
 bool Replica::plan(TimePoint now, wire::StepCommand& command) {
@@ -193,6 +160,8 @@ bool Replica::build(std::uint32_t lane_index, bool prefill_only, TimePoint now,
   command.release.swap(release_);
   flight.plan_hash = wire::plan_hash(command);
   flight.issued = now;
+  for (const FlightStep::Item& item : flight.items)
+    note_filled(sequences_[item.slot]);
   flight_.push_back(std::move(flight));
   ++lane.in_flight;
   return true;
@@ -232,48 +201,12 @@ void Replica::add_prefills(Lane& lane, StepBuilder& builder, std::uint32_t& budg
   for (const std::uint32_t slot : lane.slots) {
     if (budget == 0) return;
     Sequence& sequence = sequences_[slot];
-    if (!sequence.can_prefill()) continue;
+    if (!can_prefill(sequence)) continue;
     const std::uint32_t chunk = chunk_size(sequence, budget);
     builder.add_chunk(slot, sequence, chunk);
     prefill_backlog_ -= chunk;
     budget -= chunk;
   }
-}
-
-void Replica::find_blocks(Lane& lane) {
-  scratch_ = lane.slots;  // a preemption changes the lane's own list
-  for (const std::uint32_t slot : scratch_) {
-    Sequence& sequence = sequences_[slot];
-    if (sequence.can_decode() && !sequence.has_block_for_next() && !find_block(sequence)) return;
-  }
-}
-
-bool Replica::find_block(Sequence& sequence) {
-  while (!pool_.allocate(sequence.id, 1, sequence.blocks)) {
-    if (pool_.num_in_flight() > 0) return false;  // some come back with a step that is under way
-    Sequence& victim = youngest();
-    preempt(victim);
-    if (&victim == &sequence) return true;
-  }
-  return true;
-}
-
-Sequence& Replica::youngest() {
-  // A request that was moved often enough holds all the blocks it needs and is left alone.
-  Sequence* best = nullptr;
-  for (Sequence& sequence : sequences_) {
-    if (sequence.request == nullptr) continue;
-    if (sequence.request->num_preemptions >= kMaxPreemptions) continue;
-    if (best == nullptr || sequence.request->order > best->request->order) best = &sequence;
-  }
-  INVARIANT(best != nullptr) << "KV of replica " << options_.id
-                             << " ran out with no one to preempt";
-  return *best;
-}
-
-void Replica::preempt(Sequence& victim) {
-  preempted_.push_back(victim.request);
-  detach(victim);
 }
 
 std::vector<LiveRequest*> Replica::take_preempted() {
@@ -293,8 +226,7 @@ std::vector<LiveRequest*> Replica::requests() const {
 }
 
 void Replica::audit() const {
-  pool_.audit();
-  std::uint64_t num_owned = 0;
+  if (pool_.num_blocks() <= kFullAuditBlocks) audit_holders();
   std::uint64_t backlog = 0;
   std::uint32_t num_requests = 0;
   for (std::size_t slot = 0; slot < sequences_.size(); ++slot) {
@@ -303,16 +235,11 @@ void Replica::audit() const {
     if (!sequence.in_use) continue;
     INVARIANT(sequence.request != nullptr || sequence.steps_in_flight > 0) << "slot " << slot;
     INVARIANT_EQ(sequence.blocks.empty(), sequence.request == nullptr);
-    num_owned += sequence.blocks.size();
-    for (const std::uint32_t block : sequence.blocks) {
-      INVARIANT(pool_.is_owned_by(block, sequence.id)) << block << " of request " << sequence.id;
-    }
     if (sequence.request == nullptr) continue;
     INVARIANT_EQ(sequence.request->slot, slot);
     ++num_requests;
     backlog += sequence.prefill_left();
   }
-  INVARIANT_EQ(num_owned, pool_.num_owned());
   INVARIANT_EQ(backlog, prefill_backlog_);
   INVARIANT_EQ(num_requests, num_requests_);
   std::size_t in_lanes = 0;

@@ -49,6 +49,7 @@ class Replica final {
     std::uint32_t step_tokens = 256;
     std::uint32_t max_seqs = 256;
     std::int64_t vocab_size = 0;
+    bool prefix_cache = true;  ///< blocks outlive their requests
   };
   explicit Replica(const Options& options);
 
@@ -56,6 +57,9 @@ class Replica final {
 
   /// Whether the request fits when it is alone here.
   [[nodiscard]] bool can_ever_hold(const LiveRequest& request) const;
+  /// Leading tokens of the request that need not be computed here: their blocks are there, or will
+  /// be before it could compute them. Needs the request's chain to reach over its tokens.
+  [[nodiscard]] std::uint32_t cached_prefix(const LiveRequest& request) const;
   /// Whether it can start now: a slot, blocks for what it has and one token more (and some to spare
   /// for those that run, else they would be preempted at once), and not more prefill waiting than
   /// one step of each lane.
@@ -86,7 +90,11 @@ class Replica final {
   [[nodiscard]] std::uint64_t load_tokens() const { return prefill_backlog_ + expected_output_; }
   [[nodiscard]] const BlockPool& blocks() const { return pool_; }
 
+  /// Every block in one state with as many holders as sequences have it (in pools of a few
+  /// thousand), counts that add up.
   void audit() const;
+  /// The same over all blocks however many, when nothing runs here.
+  void audit_idle() const;
 
  private:
   static constexpr std::uint32_t kMaxLaneSteps = 2;
@@ -100,6 +108,9 @@ class Replica final {
   // replica.cpp: who is here, and what runs next
   [[nodiscard]] std::uint64_t blocks_to_start(const LiveRequest& request) const;
   [[nodiscard]] std::uint32_t cheapest_lane() const;
+  [[nodiscard]] bool can_prefill(const Sequence& sequence) const {
+    return sequence.can_prefill() && !waits_for_prefix(sequence);
+  }
   [[nodiscard]] bool has_work(const Lane& lane) const;
   [[nodiscard]] bool has_prefill(const Lane& lane) const;
   [[nodiscard]] bool build(std::uint32_t lane, bool prefill_only, TimePoint now,
@@ -107,12 +118,22 @@ class Replica final {
   void add_decodes(Lane& lane, class StepBuilder& builder, std::uint32_t& budget);
   void add_prefills(Lane& lane, class StepBuilder& builder, std::uint32_t& budget);
   [[nodiscard]] std::uint32_t chunk_size(Sequence& sequence, std::uint32_t budget) const;
+  void detach(Sequence& sequence);
+  void close(std::uint32_t slot);
+
+  // replica_blocks.cpp: whose blocks, and where from
+  template <typename OnHit>
+  void match_prefix(const LiveRequest& request, OnHit on_hit) const;
+  void attach_blocks(Sequence& sequence);
+  [[nodiscard]] bool waits_for_prefix(const Sequence& sequence) const;
+  void note_filled(Sequence& sequence);
+  void detach_blocks(Sequence& sequence);
+  void take_over(Sequence& sequence);
   void find_blocks(Lane& lane);
   bool find_block(Sequence& sequence);
   void preempt(Sequence& victim);
   [[nodiscard]] Sequence& youngest();
-  void detach(Sequence& sequence);
-  void close(std::uint32_t slot);
+  void audit_holders() const;
 
   // replica_results.cpp
   Status check_result(const wire::StepResult& result) const;

@@ -119,7 +119,9 @@ void Replica::apply_entries(const wire::StepResult& result, const FlightStep& fl
         sink.on_prompt_scored(*request);
       }
     }
-    if (item.samples()) sink.on_sampled(*request, entry_token(result, entry - 1));
+    if (!item.samples()) continue;
+    sink.on_sampled(*request, entry_token(result, entry - 1));
+    if (sequences_[item.slot].request == request) note_filled(sequences_[item.slot]);
   }
 }
 

@@ -114,6 +114,10 @@ std::unique_ptr<LiveRequest> Router::Impl::make_request(Request&& request, std::
   live->is_open_ended = !request.params.max_tokens;
   live->num_prompt = static_cast<std::uint32_t>(request.prompt.size());
   live->tokens = std::move(request.prompt);
+  if (config.prefix_cache) {
+    live->chain = PrefixChain({.model_digest = live->model->digest, .salt = live->tenant});
+    live->chain.extend(live->tokens);
+  }
   live->prompt_scored = params.num_prompt_logprobs < 0;
   live->stream = std::make_unique<OutputStream>(live->model->tokenizer, params);
   live->params = std::move(params);
@@ -241,6 +245,7 @@ RouterStatus Router::status() const {
     const auto it = impl_->replicas.find(of_replica.id);
     if (it == impl_->replicas.end()) continue;
     of_replica.kv_used = it->second->blocks().num_owned();
+    of_replica.kv_cached = it->second->blocks().num_cached();
     of_replica.running = it->second->num_requests();
     of_replica.steps = it->second->num_steps();
   }

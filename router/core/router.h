@@ -21,6 +21,7 @@ struct RouterConfig {
 
   std::uint32_t step_tokens = 256;  ///< token budget of a step: decodes first, then prefill chunks
   std::uint32_t max_seqs = 256;     ///< sequences running on a replica
+  bool prefix_cache = true;         ///< KV of requests that have ended serves later ones
   /// Prompt tokens; one more bucket above.
   std::vector<std::uint32_t> bucket_edges = {128, 512, 2048};
   /// A request this old goes before younger ones of any bucket.

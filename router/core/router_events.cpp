@@ -135,6 +135,7 @@ void Router::Impl::replica_ready(const ClusterEvent& event) {
       .step_tokens = config.step_tokens,
       .max_seqs = config.max_seqs,
       .vocab_size = models[event.model_index]->spec.vocab_size,
+      .prefix_cache = config.prefix_cache,
   });
   targets[event.replica] = {.replica = replica.get(), .accepts = true};
   replicas[event.replica] = std::move(replica);

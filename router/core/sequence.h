@@ -33,6 +33,9 @@ struct Sequence {
   std::uint64_t last_step = 0;
   std::uint64_t expected_output = 0;  ///< as counted in the replica's load
   std::vector<std::uint32_t> blocks;  ///< block table
+  /// Leading blocks that it did not fill itself: it starts after them, once they are filled.
+  std::uint32_t num_shared = 0;
+  std::uint32_t num_filled = 0;  ///< leading blocks that are filled, and named where they can be
   std::uint32_t num_blocks_sent = 0;
 
   [[nodiscard]] bool ready() const { return request != nullptr && !moving_to; }

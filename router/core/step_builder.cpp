@@ -72,7 +72,9 @@ void StepBuilder::add(std::uint32_t slot, Sequence& sequence, std::uint32_t num_
 }
 
 void StepBuilder::admit(std::uint32_t slot, Sequence& sequence) {
-  const LiveRequest& request = *sequence.request;
+  LiveRequest& request = *sequence.request;
+  if (!request.was_started) request.cached_tokens = sequence.scheduled;
+  request.was_started = true;
   const wire::GenerationParams& params = request.params;
   wire::SequenceAdmit admit{
       .seq = slot,

@@ -93,7 +93,7 @@ struct ReplicaStatus {
   std::uint64_t epoch = 0;
   std::uint64_t kv_total = 0;
   std::uint64_t kv_used = 0;    ///< of live requests
-  std::uint64_t kv_cached = 0;  ///< free to take
+  std::uint64_t kv_cached = 0;  ///< of requests that ended; taken when no block is free
   std::uint32_t running = 0;    ///< requests placed here
   std::uint64_t steps = 0;
   std::vector<RankStatus> ranks;

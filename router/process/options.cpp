@@ -49,6 +49,7 @@ RouterConfig make_router_config(const config::Topology& topology) {
   config.max_kv_blocks = topology.limits.max_kv_blocks;
   config.step_tokens = topology.limits.step_tokens;
   config.max_seqs = topology.limits.max_seqs;
+  config.prefix_cache = topology.prefix_cache;
   config.bucket_edges = topology.limits.bucket_edges;
   config.max_queued_requests = topology.limits.max_queued_requests;
   config.max_queued_tokens = topology.limits.max_queued_tokens;

@@ -27,7 +27,7 @@ void CommandChecker::on_command(const wire::StepCommand& command) {
       INVARIANT_EQ(std::count(other.seq.begin(), other.seq.end(), slot), 0);
     }
     for (const std::uint32_t block : it->second.blocks)
-      block_slot_.erase(block);
+      --num_holders_[block];
     slots_.erase(it);
   }
   for (const wire::SequenceAdmit& admit : command.admit) {
@@ -49,6 +49,7 @@ void CommandChecker::check_sequence(const wire::StepCommand& command, std::size_
   INVARIANT_NE(slot.last_step, command.step);
   const std::uint32_t num_tokens = command.cu_tokens[index + 1] - command.cu_tokens[index];
   INVARIANT(num_tokens > 0) << "slot " << id << " without tokens";
+  if (!slot.started) slot.next_position = command.position[index];  // after what it shares
   INVARIANT_EQ(command.position[index], slot.next_position);
   const std::uint8_t flags = command.flags[index];
   if ((flags & wire::kTokenFromSample) != 0) {
@@ -62,13 +63,16 @@ void CommandChecker::check_sequence(const wire::StepCommand& command, std::size_
   for (std::uint32_t i = command.cu_blocks[index]; i < command.cu_blocks[index + 1]; ++i) {
     const std::uint32_t block = command.blocks[i];
     INVARIANT_LT(block, num_blocks_);
-    const bool is_free = block_slot_.emplace(block, id).second;
-    INVARIANT(is_free) << "block " << block << " of slot " << block_slot_[block]
-                       << " given to slot " << id;
+    ++num_holders_[block];
     slot.blocks.push_back(block);
   }
+  const std::uint32_t first = slot.next_position / wire::kBlockSize;
   slot.next_position += num_tokens;
   INVARIANT_LE(slot.next_position, slot.blocks.size() * wire::kBlockSize);
+  for (std::uint32_t i = first; i * wire::kBlockSize < slot.next_position; ++i) {
+    INVARIANT_EQ(num_holders_[slot.blocks[i]], 1U)
+        << "holders of block " << slot.blocks[i] << ", which slot " << id << " writes";
+  }
   slot.started = true;
   slot.sampled = (flags & wire::kSampleToken) != 0;
   slot.last_step = command.step;

@@ -12,8 +12,8 @@ namespace brigade::router::testing {
 
 /// Follows the command stream of one epoch as it leaves the router and the results as they come
 /// back, and ends the process when the stream breaks the contract: step numbers, slots, positions,
-/// block tables, a block with two owners, a slot or block reused while a step in flight may touch
-/// it.
+/// block tables, a block written that another open slot reads too, a slot or block reused while a
+/// step in flight may touch it.
 class CommandChecker final {
  public:
   CommandChecker(std::uint32_t num_lanes, std::uint64_t num_blocks, std::uint32_t step_tokens)
@@ -39,7 +39,7 @@ class CommandChecker final {
   std::uint32_t step_tokens_;
   std::uint64_t last_step_ = 0;
   std::map<std::uint32_t, Slot> slots_;                   ///< open ones
-  std::map<std::uint32_t, std::uint32_t> block_slot_;     ///< block -> open slot that has it
+  std::map<std::uint32_t, std::uint32_t> num_holders_;    ///< block -> open slots that have it
   std::map<std::uint64_t, wire::StepCommand> in_flight_;  ///< by step
   std::size_t max_in_flight_ = 0;
 };

@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+
+#include "common/base/check.h"
+#include "router/core/replica.h"
+
+namespace brigade::router {
+namespace {
+
+/// Preemptions after which a request starts only with all its blocks, and is then not a victim any
+/// more.
+constexpr std::uint32_t kMaxPreemptions = 3;
+
+std::uint64_t blocks_for(std::uint64_t num_tokens) {
+  return (num_tokens + wire::kBlockSize - 1) / wire::kBlockSize;
+}
+
+}  // namespace
+
+bool Replica::can_ever_hold(const LiveRequest& request) const {
+  return blocks_for(request.last_position()) <= pool_.num_blocks();
+}
+
+std::uint64_t Replica::blocks_to_start(const LiveRequest& request) const {
+  // What was preempted before starts with more room each time, so that it cannot go back and forth.
+  std::uint64_t tokens = request.tokens.size() + 1;
+  if (request.num_preemptions >= kMaxPreemptions) {
+    tokens = request.last_position();
+  } else if (request.num_preemptions > 0) {
+    tokens += std::uint64_t{64} << request.num_preemptions;
+  }
+  return blocks_for(std::min<std::uint64_t>(tokens, request.last_position()));
+}
+
+/// Calls on_hit(block) for the leading blocks of the request that have its names here, in order.
+template <typename OnHit>
+void Replica::match_prefix(const LiveRequest& request, OnHit on_hit) const {
+  if (!request.prompt_scored) return;  // each position must be computed: it is scored
+  const std::span<const std::int32_t> tokens = request.tokens;
+  const std::span<const BlockHash> hashes = request.chain.hashes();
+  // The last token is always computed: its row gives the next one.
+  const std::size_t most = std::min(hashes.size(), (tokens.size() - 1) / wire::kBlockSize);
+  for (std::size_t i = 0; i < most; ++i) {
+    const auto block =
+        pool_.find(hashes[i], tokens.subspan(i * wire::kBlockSize, wire::kBlockSize));
+    if (!block) return;
+    on_hit(*block);
+  }
+}
+
+std::uint32_t Replica::cached_prefix(const LiveRequest& request) const {
+  std::uint32_t num_tokens = 0;
+  match_prefix(request, [&num_tokens](std::uint32_t) { num_tokens += wire::kBlockSize; });
+  return num_tokens;
+}
+
+bool Replica::can_take(const LiveRequest& request) const {
+  if (free_slots_.count() == 0) return false;
+  if (prefill_backlog_ >= std::uint64_t{options_.pp_size} * options_.step_tokens) return false;
+  const std::uint64_t spare =
+      num_requests_ == 0 ? 0 : 1 + num_requests_ / 4 + pool_.num_blocks() / 100;
+  const std::uint64_t needed = blocks_to_start(request) + spare;
+  if (needed <= pool_.num_available()) return true;
+  if (needed > pool_.num_available() + pool_.num_owned() + pool_.num_in_flight()) return false;
+  // A block that it shares need not be taken; a cached one is not there to take any more.
+  std::uint64_t shared = 0;
+  match_prefix(request, [&](std::uint32_t block) { shared += pool_.is_cached(block) ? 0 : 1; });
+  return needed <= pool_.num_available() + shared;
+}
+
+void Replica::attach_blocks(Sequence& sequence) {
+  LiveRequest& request = *sequence.request;
+  const std::span<const std::int32_t> tokens = request.tokens;
+  request.chain.extend(tokens);
+  match_prefix(request, [&](std::uint32_t block) { sequence.blocks.push_back(block); });
+  for (const std::uint32_t block : sequence.blocks)
+    pool_.share(block);
+  sequence.num_shared = static_cast<std::uint32_t>(sequence.blocks.size());
+  sequence.num_filled = sequence.num_shared;
+  sequence.scheduled = sequence.num_shared * wire::kBlockSize;
+  const std::uint64_t needed = blocks_to_start(request) - sequence.num_shared;
+  const bool allocated = pool_.allocate(needed, sequence.blocks);
+  INVARIANT(allocated) << needed << " blocks of request " << request.id;
+  // Named now, so that whoever comes with the same prefix waits for it instead of computing it too.
+  if (!request.chain.enabled()) return;
+  for (std::uint32_t i = sequence.num_shared; i < sequence.prefill_end / wire::kBlockSize; ++i) {
+    pool_.promise(sequence.blocks[i], sequence.id, request.chain.hashes()[i],
+                  tokens.subspan(i * wire::kBlockSize, wire::kBlockSize));
+  }
+}
+
+/// Blocks are filled in order, so the last shared one tells. A step that was issued counts as done:
+/// every rank runs steps in order, so whatever is issued after it reads what it wrote; and a step
+/// that fails takes the whole epoch with it, and all names.
+bool Replica::waits_for_prefix(const Sequence& sequence) const {
+  return !sequence.admit_sent && sequence.num_shared > 0 &&
+         !pool_.is_filled(sequence.blocks[sequence.num_shared - 1]);
+}
+
+/// Names the blocks whose tokens are all known and in steps that were issued.
+void Replica::note_filled(Sequence& sequence) {
+  LiveRequest& request = *sequence.request;
+  const std::span<const std::int32_t> tokens = request.tokens;
+  const auto num_filled = static_cast<std::uint32_t>(
+      std::min<std::size_t>(sequence.scheduled, tokens.size()) / wire::kBlockSize);
+  if (num_filled <= sequence.num_filled || !request.chain.enabled()) return;
+  request.chain.extend(tokens);
+  for (std::uint32_t& i = sequence.num_filled; i < num_filled; ++i) {
+    const std::uint32_t block = sequence.blocks[i];
+    if (pool_.writer(block) == sequence.id ||
+        pool_.promise(block, sequence.id, request.chain.hashes()[i],
+                      tokens.subspan(i * wire::kBlockSize, wire::kBlockSize))) {
+      pool_.set_filled(block);
+    }
+  }
+}
+
+void Replica::detach_blocks(Sequence& sequence) {
+  bool waited_for = false;
+  for (std::size_t i = sequence.num_filled; i < sequence.blocks.size(); ++i) {
+    const std::uint32_t block = sequence.blocks[i];
+    if (pool_.writer(block) != sequence.id) continue;
+    pool_.set_writer(block, std::nullopt);
+    waited_for |= pool_.num_holders(block) > 1;
+  }
+  pool_.release(sequence.blocks, sequence.steps_in_flight > 0 ? sequence.last_step : 0);
+  if (!waited_for) return;
+  for (Sequence& other : sequences_) {
+    if (other.request != nullptr && waits_for_prefix(other)) take_over(other);
+  }
+}
+
+/// What it waits for, and no one is left to fill, it fills itself.
+void Replica::take_over(Sequence& sequence) {
+  prefill_backlog_ -= sequence.prefill_left();
+  while (waits_for_prefix(sequence)) {
+    const std::uint32_t block = sequence.blocks[sequence.num_shared - 1];
+    if (pool_.writer(block)) break;
+    pool_.set_writer(block, sequence.id);
+    --sequence.num_shared;
+  }
+  sequence.num_filled = sequence.num_shared;
+  sequence.scheduled = sequence.num_shared * wire::kBlockSize;
+  prefill_backlog_ += sequence.prefill_left();
+}
+
+void Replica::find_blocks(Lane& lane) {
+  scratch_ = lane.slots;  // a preemption changes the lane's own list
+  for (const std::uint32_t slot : scratch_) {
+    Sequence& sequence = sequences_[slot];
+    if (sequence.can_decode() && !sequence.has_block_for_next() && !find_block(sequence)) return;
+  }
+}
+
+bool Replica::find_block(Sequence& sequence) {
+  while (!pool_.allocate(1, sequence.blocks)) {
+    if (pool_.num_in_flight() > 0) return false;  // some come back with a step that is under way
+    Sequence& victim = youngest();
+    preempt(victim);
+    if (&victim == &sequence) return true;
+  }
+  return true;
+}
+
+Sequence& Replica::youngest() {
+  // A request that was moved often enough holds all the blocks it needs and is left alone.
+  Sequence* best = nullptr;
+  for (Sequence& sequence : sequences_) {
+    if (sequence.request == nullptr) continue;
+    if (sequence.request->num_preemptions >= kMaxPreemptions) continue;
+    if (best == nullptr || sequence.request->order > best->request->order) best = &sequence;
+  }
+  INVARIANT(best != nullptr) << "KV of replica " << options_.id
+                             << " ran out with no one to preempt";
+  return *best;
+}
+
+void Replica::preempt(Sequence& victim) {
+  preempted_.push_back(victim.request);
+  detach(victim);
+}
+
+/// The blocks' own ledger, and that each has as many holders as there are sequences with it.
+void Replica::audit_holders() const {
+  pool_.audit();
+  std::vector<std::uint32_t> num_holders(pool_.num_blocks(), 0);
+  for (const Sequence& sequence : sequences_) {
+    for (const std::uint32_t block : sequence.blocks)
+      ++num_holders[block];
+  }
+  for (std::uint32_t block = 0; block < num_holders.size(); ++block) {
+    INVARIANT_EQ(num_holders[block], pool_.num_holders(block)) << "block " << block;
+  }
+}
+
+void Replica::audit_idle() const {
+  INVARIANT(num_requests_ == 0 && flight_.empty()) << "replica " << options_.id << " is not idle";
+  audit_holders();
+  INVARIANT_EQ(pool_.num_owned(), 0U);
+  INVARIANT_EQ(pool_.num_in_flight(), 0U);
+}
+
+}  // namespace brigade::router
