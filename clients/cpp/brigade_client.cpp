@@ -169,7 +169,8 @@ Stream::Stream(Stream&& other) noexcept
       request_(other.request_),
       ended_(other.ended_),
       finished_(std::move(other.finished_)),
-      retry_after_s_(other.retry_after_s_) {}
+      retry_after_s_(other.retry_after_s_),
+      drop_reason_(other.drop_reason_) {}
 
 Stream& Stream::operator=(Stream&& other) noexcept {
   std::swap(client_, other.client_);
@@ -177,6 +178,7 @@ Stream& Stream::operator=(Stream&& other) noexcept {
   std::swap(ended_, other.ended_);
   std::swap(finished_, other.finished_);
   std::swap(retry_after_s_, other.retry_after_s_);
+  std::swap(drop_reason_, other.drop_reason_);
   return *this;
 }
 
@@ -203,6 +205,7 @@ Result<std::optional<wire::Chunk>> Stream::next(TimePoint deadline) {
     } else if (auto* refused = std::get_if<wire::Refused>(&message)) {
       ended_ = true;
       retry_after_s_ = refused->retry_after_s;
+      drop_reason_ = refused->reason;
       return std::move(refused->status);
     }
   }

@@ -69,6 +69,8 @@ class Stream final {
   [[nodiscard]] const std::optional<wire::Finished>& finished() const { return finished_; }
   /// After a router's error: when to try again, 0 if it did not say.
   [[nodiscard]] std::uint32_t retry_after_s() const { return retry_after_s_; }
+  /// Beside it: why the request was given up, and so whether compute was spent on it.
+  [[nodiscard]] wire::DropReason drop_reason() const { return drop_reason_; }
   /// Asks the router to end it: read on for the end (FinishReason::kCancelled, unless it had ended
   /// already).
   void cancel();
@@ -82,6 +84,7 @@ class Stream final {
   bool ended_ = false;
   std::optional<wire::Finished> finished_;
   std::uint32_t retry_after_s_ = 0;
+  wire::DropReason drop_reason_ = wire::DropReason::kNone;
 };
 
 }  // namespace brigade::client

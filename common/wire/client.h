@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "common/base/status.h"
+#include "common/wire/drop_reason.h"
 #include "common/wire/generation.h"
 
 /// What services and the router's socket say to each other, as plain values. `request` is the
@@ -96,6 +97,7 @@ struct Refused {
   std::uint64_t request = 0;
   Status status;
   std::uint32_t retry_after_s = 0;  ///< 0: trying again unchanged is of no use, or at will
+  DropReason reason = DropReason::kNone;
 };
 
 struct ModelInfo {

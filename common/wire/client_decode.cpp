@@ -22,6 +22,7 @@ GenerationParams unpack_params(const fb::Params* m, Fields& f) {
   p.num_logprobs = m->num_logprobs();
   p.num_prompt_logprobs = m->num_prompt_logprobs();
   p.deadline_ms = m->deadline_ms();
+  p.priority = m->priority();
   return p;
 }
 
@@ -120,7 +121,8 @@ Finished unpack(const fb::Finished& m, Fields& f) {
 Refused unpack(const fb::Refused& m, Fields& f) {
   return {.request = m.request(),
           .status = f.error(m.error(), "error"),
-          .retry_after_s = m.retry_after_s()};
+          .retry_after_s = m.retry_after_s(),
+          .reason = f.enumerator(m.reason(), DropReason::kEvictedUnavailable, "reason")};
 }
 
 Models unpack(const fb::Models& m, Fields& f) {

@@ -12,7 +12,7 @@ Offset<fb::Params> pack_params(Builder& b, const GenerationParams& p) {
   return fb::CreateParams(b, p.temperature, p.top_p, p.top_k, p.seed.has_value(),
                           p.seed.value_or(0), p.max_tokens.has_value(), p.max_tokens.value_or(0),
                           p.min_tokens, p.ignore_eos, stop, stop_token_ids, p.num_logprobs,
-                          p.num_prompt_logprobs, p.deadline_ms);
+                          p.num_prompt_logprobs, p.deadline_ms, p.priority);
 }
 
 auto pack_body(Builder& b, const Generate& m) {
@@ -100,7 +100,8 @@ auto pack_body(Builder& b, const Finished& m) {
 
 auto pack_body(Builder& b, const Refused& m) {
   const auto error = pack_error(b, m.status);
-  return fb::CreateRefused(b, m.request, error, m.retry_after_s);
+  return fb::CreateRefused(b, m.request, error, m.retry_after_s,
+                           static_cast<std::uint8_t>(m.reason));
 }
 
 auto pack_body(Builder& b, const Models& m) {

@@ -23,6 +23,8 @@ struct GenerationParams {
   std::int32_t num_logprobs = -1;         ///< -1 none, 0 the token's own, up to 20 best
   std::int32_t num_prompt_logprobs = -1;  ///< as above, for the prompt's tokens
   std::uint32_t deadline_ms = 0;          ///< from acceptance; 0 = the router's default
+  /// Lower goes first, as in vLLM; among the requests of one tenant only.
+  std::int32_t priority = 0;
 };
 
 struct TokenLogprob {

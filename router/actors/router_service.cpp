@@ -19,6 +19,7 @@ Output refusal(RequestId request, Status status) {
   output.finish = wire::FinishReason::kError;
   output.status = std::move(status);
   output.retry_after_s = kRetryAfterS;
+  output.drop_reason = wire::drop_reason_of(output.status.code(), /*computed=*/false);
   return output;
 }
 

@@ -22,6 +22,7 @@ void Ledger::refuse(const Request& request, Status status, std::uint32_t retry_a
                 .finish = wire::FinishReason::kError,
                 .status = std::move(status),
                 .retry_after_s = retry_after_s};
+  output.drop_reason = wire::drop_reason_of(output.status.code(), /*computed=*/false);
   output.usage.prompt_tokens = static_cast<std::uint32_t>(request.prompt.size());
   outputs_.push_back(std::move(output));
 }
@@ -35,6 +36,7 @@ void Ledger::place(LiveRequest& request, ReplicaId replica) {
   INVARIANT(request.phase == RequestPhase::kQueued) << "request " << request.id << " is not queued";
   request.phase = RequestPhase::kPlaced;
   request.replica = replica;
+  request.was_placed = true;
 }
 
 void Ledger::unplace_preempted(LiveRequest& request) {
@@ -105,6 +107,9 @@ void Ledger::end(LiveRequest& request, wire::FinishReason reason, Status status,
   output.finish = reason;
   output.status = std::move(status);
   output.retry_after_s = retry_after_s;
+  if (reason == wire::FinishReason::kError) {
+    output.drop_reason = wire::drop_reason_of(output.status.code(), request.was_placed);
+  }
   finish(request, std::move(output));
 }
 

@@ -46,6 +46,12 @@ Status check_sampling(const wire::GenerationParams& params) {
   return check_count("prompt_logprobs", params.num_prompt_logprobs);
 }
 
+Status check_priority(std::int32_t priority) {
+  if (priority >= -kMaxPriority && priority <= kMaxPriority) return {};
+  return invalid_argument(
+      str_cat("priority: ", priority, " is not in [", -kMaxPriority, ", ", kMaxPriority, ']'));
+}
+
 Status check_stops(const wire::GenerationParams& params, std::int64_t vocab_size) {
   if (params.stop.size() > kMaxStopStrings) {
     return invalid_argument(
@@ -131,6 +137,7 @@ Result<wire::GenerationParams> check_request(const Request& request, const Serve
   wire::GenerationParams params = request.params;
   RETURN_IF_ERROR(check_sampling(params));
   RETURN_IF_ERROR(check_stops(params, model.spec.vocab_size));
+  RETURN_IF_ERROR(check_priority(params.priority));
   ASSIGN_OR_RETURN(params.max_tokens, resolve_max_tokens(request, model, max_kv_tokens));
   RETURN_IF_ERROR(check_tokens("prompt", request.prompt, model.spec.vocab_size));
   if (params.min_tokens > *params.max_tokens) {

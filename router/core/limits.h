@@ -13,6 +13,8 @@ inline constexpr std::size_t kMaxStopBytes = 256;
 inline constexpr std::size_t kMaxStopTokens = 256;
 inline constexpr std::size_t kMaxTenantBytes = 256;
 inline constexpr float kMaxTemperature = 2.0F;
+/// Priorities are in [-100, 100]: what is least urgent still gets its turn before a deadline.
+inline constexpr std::int32_t kMaxPriority = 100;
 
 /// Checks a request against the model it names, once for every door, and gives its parameters in
 /// the form the rest works with: max_tokens set, temperature 0 where the choice is greedy (below

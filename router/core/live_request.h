@@ -43,8 +43,9 @@ struct LiveRequest {
   std::unique_ptr<OutputStream> stream;
 
   RequestPhase phase = RequestPhase::kQueued;
-  ReplicaId replica = 0;   ///< when placed
-  std::uint32_t slot = 0;  ///< when placed
+  ReplicaId replica = 0;    ///< when placed
+  std::uint32_t slot = 0;   ///< when placed
+  bool was_placed = false;  ///< now or before
   std::uint32_t num_fail_overs = 0;
   std::uint32_t num_preemptions = 0;
 

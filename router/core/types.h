@@ -12,6 +12,7 @@
 #include "common/model/chat_template.h"
 #include "common/model/spec.h"
 #include "common/model/tokenizer.h"
+#include "common/wire/drop_reason.h"
 #include "common/wire/generation.h"
 #include "common/wire/messages.h"
 
@@ -62,6 +63,8 @@ struct Output {
   Status status;                    ///< with kError (and the cause with kCancelled)
   Usage usage;                      ///< with a finish reason
   std::uint32_t retry_after_s = 0;  ///< with kResourceExhausted or kUnavailable
+  /// With kError: tells whether compute was spent on a request that was given up.
+  wire::DropReason drop_reason = wire::DropReason::kNone;
 };
 
 struct SendToWorker {

@@ -10,6 +10,7 @@ from brigade_client.client import BrigadeClient, Stream
 from brigade_client.messages import (
     BrigadeError,
     Chunk,
+    DropReason,
     ErrorCode,
     Finished,
     FinishReason,
@@ -23,6 +24,7 @@ __all__ = [
     "BrigadeClient",
     "BrigadeError",
     "Chunk",
+    "DropReason",
     "ErrorCode",
     "FinishReason",
     "Finished",

@@ -29,6 +29,7 @@ from brigade_client._schema.Done import Done as FbDone
 from brigade_client.messages import (
     BrigadeError,
     Chunk,
+    DropReason,
     ErrorCode,
     Finished,
     FinishReason,
@@ -86,6 +87,7 @@ def _params(builder: Any, params: GenerationParams) -> int:
     fb_params.AddNumLogprobs(builder, params.num_logprobs)
     fb_params.AddNumPromptLogprobs(builder, params.num_prompt_logprobs)
     fb_params.AddDeadlineMs(builder, params.deadline_ms)
+    fb_params.AddPriority(builder, params.priority)
     return fb_params.End(builder)
 
 
@@ -223,7 +225,12 @@ def _take_finished(body: Any) -> Finished:
 
 def _take_refused(body: Any) -> BrigadeError:
     error = body.Error()
-    return BrigadeError(ErrorCode(error.Code()), _text(error.Message()), body.RetryAfterS())
+    return BrigadeError(
+        ErrorCode(error.Code()),
+        _text(error.Message()),
+        body.RetryAfterS(),
+        DropReason(body.Reason()),
+    )
 
 
 def _take_models(body: Any) -> list[ModelInfo]:

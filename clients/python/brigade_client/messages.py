@@ -29,13 +29,31 @@ class FinishReason(enum.IntEnum):
     ERROR = 4
 
 
+class DropReason(enum.IntEnum):
+    """As common/wire/drop_reason.h: EVICTED_ ones had cost compute, the others none."""
+
+    NONE = 0
+    SATURATED = 1
+    EXPIRED = 2
+    UNAVAILABLE = 3
+    EVICTED_EXPIRED = 4
+    EVICTED_UNAVAILABLE = 5
+
+
 class BrigadeError(Exception):
     """The router's refusal of a request."""
 
-    def __init__(self, code: ErrorCode, message: str, retry_after_s: int = 0) -> None:
+    def __init__(
+        self,
+        code: ErrorCode,
+        message: str,
+        retry_after_s: int = 0,
+        reason: DropReason = DropReason.NONE,
+    ) -> None:
         super().__init__(message)
         self.code = code
         self.retry_after_s = retry_after_s
+        self.reason = reason
 
 
 class RouterUnavailable(BrigadeError):
@@ -64,6 +82,8 @@ class GenerationParams:
     num_prompt_logprobs: int = -1
     deadline_ms: int = 0
     """0: the router's default."""
+    priority: int = 0
+    """Lower goes first, among the requests of one tenant."""
 
 
 @dataclass

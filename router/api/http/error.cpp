@@ -78,8 +78,9 @@ ApiError model_not_found(std::string_view name) {
           .code = "model_not_found"};
 }
 
-ApiError from_status(const Status& status, std::uint32_t retry_after_s) {
-  ApiError error{.status = http_status(status.code()), .message = status.message()};
+ApiError from_status(const Status& status, std::uint32_t retry_after_s, wire::DropReason reason) {
+  ApiError error{
+      .status = http_status(status.code()), .message = status.message(), .reason = reason};
   switch (error.status) {
     case 400:
       if (error.message.find("context length") != std::string::npos) {
@@ -99,7 +100,10 @@ ApiError from_status(const Status& status, std::uint32_t retry_after_s) {
 }
 
 ApiError overloaded(std::string message) {
-  return {.status = 503, .message = std::move(message), .retry_after_s = 1};
+  return {.status = 503,
+          .message = std::move(message),
+          .retry_after_s = 1,
+          .reason = wire::DropReason::kSaturated};
 }
 
 std::string to_json(const ApiError& error) {
@@ -111,6 +115,10 @@ std::string to_json(const ApiError& error) {
   append_nullable(out, error.param);
   out += ",\"code\":";
   append_nullable(out, error.code);
+  if (error.reason != wire::DropReason::kNone) {
+    out += ",\"reason\":";
+    append_json_string(out, to_string(error.reason));
+  }
   out += "}}";
   return out;
 }
@@ -120,6 +128,9 @@ HttpReply to_reply(const ApiError& error) {
   if (error.retry_after_s > 0) {
     reply.headers.emplace_back("Retry-After",
                                std::to_string(std::min(error.retry_after_s, kMaxRetryAfter)));
+  }
+  if (error.reason != wire::DropReason::kNone) {
+    reply.headers.emplace_back("X-Request-Dropped-Reason", to_string(error.reason));
   }
   return reply;
 }

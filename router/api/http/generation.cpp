@@ -22,7 +22,7 @@ bool is_failure(const Output& output) {
 
 ApiError failure_of(const Output& output) {
   if (output.status.ok()) return from_status(internal_error("the request was cancelled"));
-  return from_status(output.status, output.retry_after_s);
+  return from_status(output.status, output.retry_after_s, output.drop_reason);
 }
 
 template <typename T>

@@ -174,6 +174,12 @@ void read_sampling(FieldReader& fields, wire::GenerationParams& out) {
     out.min_tokens = static_cast<std::uint32_t>(*m);
   }
   out.ignore_eos = fields.boolean("ignore_eos").value_or(false);
+  if (const auto p = fields.integer("priority", -kMaxPriority, kMaxPriority)) {
+    out.priority = static_cast<std::int32_t>(*p);
+  }
+  if (const auto d = fields.integer("deadline_ms", 1, kMaxInt32)) {
+    out.deadline_ms = static_cast<std::uint32_t>(*d);
+  }
   read_stop(fields, out.stop);
   if (const JsonValue* ids = fields.get("stop_token_ids")) {
     read_token_ids(fields, "stop_token_ids", *ids, out.stop_token_ids);

@@ -24,7 +24,7 @@ void read_prompts(FieldReader& fields, std::vector<PromptInput>& out);
 void read_token_ids(FieldReader& fields, std::string_view name, const JsonValue& value,
                     std::vector<std::int32_t>& out);
 void read_messages(FieldReader& fields, std::vector<model::ChatMessage>& out);
-/// Temperature, top_p, seed, stop and the like.
+/// Temperature, top_p, seed, stop, priority and the like.
 void read_sampling(FieldReader& fields, wire::GenerationParams& out);
 
 }  // namespace brigade::router

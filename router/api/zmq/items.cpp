@@ -60,7 +60,8 @@ std::vector<wire::FromRouter> to_messages(std::uint64_t request, Output output) 
   if (output.finish == wire::FinishReason::kError) {
     messages.push_back(wire::Refused{.request = request,
                                      .status = std::move(output.status),
-                                     .retry_after_s = output.retry_after_s});
+                                     .retry_after_s = output.retry_after_s,
+                                     .reason = output.drop_reason});
   } else if (output.finish != wire::FinishReason::kNone) {
     messages.push_back(wire::Finished{.request = request,
                                       .reason = output.finish,

@@ -139,7 +139,8 @@ inline GenerationParams sample_params() {
           .stop_token_ids = {1, 2},
           .num_logprobs = 5,
           .num_prompt_logprobs = 0,
-          .deadline_ms = 1000};
+          .deadline_ms = 1000,
+          .priority = -7};
 }
 
 inline std::vector<ToRouter> to_router_samples() {
@@ -168,25 +169,27 @@ inline std::vector<FromRouter> from_router_samples() {
   const std::vector<OutputToken> tokens = {
       {.token = 1, .logprob = -0.5F, .top = {{1, -0.5F}, {2, -1.5F}}},
       {.token = 2, .logprob = std::nullopt, .top = {}}};
-  return {
-      Accepted{.request = 1},
-      Chunk{.request = 1,
-            .text = "text",
-            .tokens = tokens,
-            .token_texts = {"a", "\xf0\x9f"},
-            .prompt_tokens = tokens},
-      Chunk{.request = 1, .text = "only text"},
-      Finished{.request = 1,
-               .reason = FinishReason::kLength,
-               .stop_reason = "END",
-               .prompt_tokens = 1,
-               .completion_tokens = 2,
-               .cached_tokens = 3},
-      Refused{.request = 1, .status = {StatusCode::kResourceExhausted, "full"}, .retry_after_s = 4},
-      Models{.request = 1, .models = {{"a", 100, 200}, {"b", 300, 400}}},
-      StatusReply{.request = 1, .json = "{}"},
-      Done{.request = 1},
-      KeepAlive{}};
+  return {Accepted{.request = 1},
+          Chunk{.request = 1,
+                .text = "text",
+                .tokens = tokens,
+                .token_texts = {"a", "\xf0\x9f"},
+                .prompt_tokens = tokens},
+          Chunk{.request = 1, .text = "only text"},
+          Finished{.request = 1,
+                   .reason = FinishReason::kLength,
+                   .stop_reason = "END",
+                   .prompt_tokens = 1,
+                   .completion_tokens = 2,
+                   .cached_tokens = 3},
+          Refused{.request = 1,
+                  .status = {StatusCode::kResourceExhausted, "full"},
+                  .retry_after_s = 4,
+                  .reason = DropReason::kSaturated},
+          Models{.request = 1, .models = {{"a", 100, 200}, {"b", 300, 400}}},
+          StatusReply{.request = 1, .json = "{}"},
+          Done{.request = 1},
+          KeepAlive{}};
 }
 
 }  // namespace brigade::wire

@@ -65,6 +65,8 @@ TEST_CASE("what is wrong with a request is named with its field and value") {
       {"stop_token_ids[0]: token id 99", [](Request& r) { r.params.stop_token_ids = {99}; }},
       {"stop_token_ids: 257", [](Request& r) { r.params.stop_token_ids.assign(257, 1); }},
       {"min_tokens: 11 is more than max_tokens, 10", [](Request& r) { r.params.min_tokens = 11; }},
+      {"priority: 101 is not in [-100, 100]", [](Request& r) { r.params.priority = 101; }},
+      {"priority: -101", [](Request& r) { r.params.priority = -101; }},
       {"tenant: 257", [](Request& r) { r.tenant.assign(257, 't'); }},
   };
   for (const Case& test : cases) {

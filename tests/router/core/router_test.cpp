@@ -78,6 +78,7 @@ TEST_CASE(
   for (const RequestId id : {5, 6}) {
     CHECK(code_of(world, id) == StatusCode::kResourceExhausted);
     CHECK_GE(world.client(id).last.retry_after_s, 1);
+    CHECK(world.client(id).last.drop_reason == wire::DropReason::kSaturated);
   }
   run_to_end(world);
   CHECK_EQ(world.router().status().completed, 4);
@@ -129,6 +130,25 @@ TEST_CASE("a request past its deadline ends with what it has") {
   CHECK(code_of(world, 1) == StatusCode::kDeadlineExceeded);
   CHECK_EQ(world.now() - begin, milliseconds(200));
   CHECK_GT(world.client(1).tokens.size(), 10);
+  CHECK(world.client(1).last.drop_reason == wire::DropReason::kEvictedExpired);
+}
+
+TEST_CASE("a request whose deadline passes in the queue ends at once and cost no compute") {
+  WorldOptions options;
+  options.router.max_seqs = 1;
+  World world(options);
+  bring_up(world);
+  world.submit(request_of(1, 8, 200));
+  Request late = request_of(2);
+  late.params.deadline_ms = 300;
+  const TimePoint begin = world.now();
+  world.submit(late);
+  REQUIRE(world.run_until([&] { return world.client(2).ended; }, seconds(10)));
+  CHECK_EQ(world.now() - begin, milliseconds(300));
+  CHECK(code_of(world, 2) == StatusCode::kDeadlineExceeded);
+  CHECK(world.client(2).last.drop_reason == wire::DropReason::kExpired);
+  CHECK_EQ(world.router().status().replicas[0].running, 1);
+  run_to_end(world);
 }
 
 TEST_CASE("requests of a lost replica go on elsewhere from the token they had reached") {

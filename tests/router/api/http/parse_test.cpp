@@ -59,7 +59,7 @@ TEST_CASE("unknown fields are ignored and nulls are absent") {
 TEST_CASE("fields of a completion arrive") {
   const GenerationCallArgs args = completion(
       R"("model":"m","max_tokens":7,"temperature":0.5,"top_p":0.25,"top_k":5,"seed":-3,"n":2,"stop":["a","b"],
-      "stop_token_ids":[1,2],"min_tokens":3,"ignore_eos":true,"logprobs":4,"echo":true,"stream":true,
+      "stop_token_ids":[1,2],"min_tokens":3,"priority":-2,"deadline_ms":900,"ignore_eos":true,"logprobs":4,"echo":true,"stream":true,
       "stream_options":{"include_usage":true,"continuous_usage_stats":true},"return_token_ids":true,
       "return_tokens_as_token_ids":true,"add_special_tokens":false,)");
   CHECK(args.model == "m");
@@ -71,6 +71,8 @@ TEST_CASE("fields of a completion arrive") {
   CHECK(args.params.stop == std::vector<std::string>{"a", "b"});
   CHECK(args.params.stop_token_ids == std::vector<std::int32_t>{1, 2});
   CHECK(args.params.min_tokens == 3);
+  CHECK(args.params.priority == -2);
+  CHECK(args.params.deadline_ms == 900);
   CHECK(args.params.ignore_eos);
   CHECK(args.params.num_logprobs == 4);
   CHECK(args.params.num_prompt_logprobs == 4);
@@ -154,6 +156,8 @@ TEST_CASE("wrong kinds and numbers out of range are refused by name and value") 
       {"stop", "[\"a\",1]"},
       {"stop", "[\"\"]"},
       {"min_tokens", "-1"},
+      {"priority", "101"},
+      {"deadline_ms", "0"},
       {"ignore_eos", "\"no\""},
       {"stop_token_ids", "[-1]"},
       {"stop_token_ids", "5"},

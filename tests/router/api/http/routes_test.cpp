@@ -182,6 +182,39 @@ TEST_CASE("the client's request id comes back, or one of ours") {
         "r-2");
 }
 
+TEST_CASE("a refusal says whether compute was spent on the request") {
+  Door door;
+  struct Case {
+    Status status;
+    bool computed;
+    const char* reason;
+  };
+  const Case cases[] = {
+      {resource_exhausted("full"), false, "rejected-saturated"},
+      {deadline_exceeded("late"), false, "rejected-ttl-expired"},
+      {deadline_exceeded("late"), true, "evicted-ttl-expired"},
+      {unavailable("no replica"), false, "rejected-unavailable"},
+      {unavailable("lost"), true, "evicted-unavailable"},
+      {invalid_argument("no"), false, nullptr},
+  };
+  for (const Case& expected : cases) {
+    const wire::DropReason reason = wire::drop_reason_of(expected.status.code(), expected.computed);
+    CHECK(wire::compute_spent(reason) == expected.computed);
+    door.service.set_script([&](const Request&) {
+      std::vector<Output> outputs = refuse(expected.status);
+      outputs.back().drop_reason = reason;
+      return outputs;
+    });
+    const HttpAnswer answer = door(kComplete);
+    const bool has_reason = expected.reason != nullptr;
+    CHECK(answer.headers.contains("x-request-dropped-reason") == has_reason);
+    CHECK(has(answer.body, "\"reason\"") == has_reason);
+    if (!has_reason) continue;
+    CHECK(answer.headers.at("x-request-dropped-reason") == expected.reason);
+    CHECK(has(answer.body, str_cat("\"reason\":\"", expected.reason, "\"")));
+  }
+}
+
 TEST_CASE("the router's refusals have their status, type and Retry-After") {
   Door door;
   struct Case {
