@@ -3,9 +3,11 @@
 
 #include <toml++/toml.h>
 
+#include <algorithm>
 #include <charconv>
 #include <concepts>
 #include <fstream>
+#include <functional>
 #include <iterator>
 #include <sstream>
 
@@ -16,6 +18,9 @@ namespace brigade::config {
 namespace {
 
 constexpr std::uint32_t kMaxRanks = 4096;
+constexpr std::size_t kMaxBucketEdges = 62;
+
+using Weights = std::map<std::string, std::uint32_t>;
 
 Status bad_value(std::string_view key, std::string_view expected) {
   return invalid_argument(str_cat("key ", quoted(key), ": expected ", expected));
@@ -94,6 +99,15 @@ struct NodeReader {
     field = std::move(values);
     return {};
   }
+  static Status read(const Key& key, const toml::node& node, Weights& field) {
+    const toml::table* items = node.as_table();
+    if (items == nullptr) return bad_value(key.name, "a table of whole numbers");
+    Weights values;
+    for (const auto& [name, item] : *items)
+      RETURN_IF_ERROR(read(key, item, values[std::string(name.str())]));
+    field = std::move(values);
+    return {};
+  }
   template <typename Enum>
   requires std::is_enum_v<Enum>
   static Status read(const Key& key, const toml::node& node, Enum& field) {
@@ -149,6 +163,21 @@ struct WordReader {
       RETURN_IF_ERROR(read(key, text.substr(0, comma), value));
       values.push_back(value);
       text = comma == std::string_view::npos ? "" : text.substr(comma + 1);
+    }
+    field = std::move(values);
+    return {};
+  }
+  static Status read(const Key& key, std::string_view text, Weights& field) {
+    Weights values;
+    while (!text.empty()) {
+      const std::string_view item = text.substr(0, text.find(','));
+      const std::size_t equals = item.rfind('=');
+      if (equals == std::string_view::npos) {
+        return bad_value(key.name, str_cat("NAME=WEIGHT, got ", quoted(item)));
+      }
+      std::uint32_t& value = values[std::string(item.substr(0, equals))];
+      RETURN_IF_ERROR(read(key, item.substr(equals + 1), value));
+      text.remove_prefix(std::min(item.size() + 1, text.size()));
     }
     field = std::move(values);
     return {};
@@ -237,6 +266,12 @@ Status check(const Topology& topology) {
     return invalid_argument(str_cat("tp ", topology.tp, " x pp ", topology.pp, " x dp ",
                                     topology.dp, " is ", ranks, " workers; at most ", kMaxRanks));
   }
+  const std::vector<std::uint32_t>& edges = topology.limits.bucket_edges;
+  if (edges.size() > kMaxBucketEdges ||
+      std::adjacent_find(edges.begin(), edges.end(), std::greater_equal<>()) != edges.end()) {
+    return bad_value("limits.bucket_edges",
+                     str_cat("at most ", kMaxBucketEdges, " rising numbers"));
+  }
   return {};
 }
 
@@ -264,6 +299,12 @@ std::string to_toml(const Topology& topology) {
     } else if constexpr (std::is_same_v<Field, std::string>) {
       const toml::value<std::string> value(field);
       out << toml::toml_formatter(value, toml::format_flags::none);
+    } else if constexpr (std::is_same_v<Field, Weights>) {
+      toml::table weights;
+      for (const auto& [tenant, weight] : field)
+        weights.insert(tenant, static_cast<std::int64_t>(weight));
+      weights.is_inline(true);
+      out << toml::toml_formatter(weights, toml::format_flags::none);
     } else {
       for (std::size_t i = 0; i < field.size(); ++i)
         out << (i == 0 ? "[" : ", ") << field[i];

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -39,8 +40,12 @@ struct Topology {
     std::uint64_t worker_memory_mib = 0;
     std::uint64_t max_queued_requests = 8192;
     std::uint64_t max_queued_tokens = 16'000'000;
-    std::uint64_t max_queued_requests_per_tenant = 8192;
+    std::uint64_t max_queued_requests_per_tenant = 4096;
+    std::uint64_t max_queued_tokens_per_tenant = 8'000'000;
+    std::uint32_t max_queue_delay_ms = 30'000;
     std::vector<std::uint32_t> bucket_edges = {128, 512, 2048};
+    std::uint32_t queue_ageing_ms = 2000;
+    std::map<std::string, std::uint32_t> tenant_weights = {};
     bool operator==(const Limits&) const = default;
   } limits;
 
@@ -79,7 +84,7 @@ struct Topology {
 /// Sets one key from a word of the command line: `set_key(t, "limits.step_tokens", "128")`.
 [[nodiscard]] Status set_key(Topology& topology, std::string_view key, std::string_view value);
 
-/// What no single key can tell: sizes that multiply to too many workers.
+/// What no single number can tell: sizes that multiply to too many workers, edges that do not rise.
 [[nodiscard]] Status check(const Topology& topology);
 
 /// Every key with its meaning and its value in `topology`, as a topology file.

@@ -70,13 +70,35 @@ void visit_keys(Topology& t, Visitor&& visit) {
       t.limits.worker_memory_mib);
   visit(Key{"limits.max_queued_requests", "Requests that wait at most; past it 429.", 1},
         t.limits.max_queued_requests);
-  visit(Key{"limits.max_queued_tokens", "Tokens that wait at most; past it 429.", 1},
+  visit(Key{"limits.max_queued_tokens",
+            "Tokens that wait at most (of prompts, without what is cached, and of outputs as "
+            "expected); past "
+            "it 429.",
+            1},
         t.limits.max_queued_tokens);
-  visit(Key{"limits.max_queued_requests_per_tenant", "The same for one tenant.", 1},
+  visit(Key{"limits.max_queued_requests_per_tenant", "The same for one tenant: requests,", 1},
         t.limits.max_queued_requests_per_tenant);
+  visit(Key{"limits.max_queued_tokens_per_tenant", "and tokens.", 1},
+        t.limits.max_queued_tokens_per_tenant);
+  visit(Key{"limits.max_queue_delay_ms",
+            "A request that would wait longer, as fast as the queue empties now, gets 429 at once.",
+            1, kMaxU32},
+        t.limits.max_queue_delay_ms);
   visit(Key{"limits.bucket_edges",
-            "Prompt lengths that part the waiting requests into buckets, rising.", 1, kMaxU32},
+            "Prompt lengths (without what is cached) that part the waiting requests into buckets, "
+            "rising.",
+            1, kMaxU32},
         t.limits.bucket_edges);
+  visit(Key{"limits.queue_ageing_ms",
+            "A step of priority is worth so long a wait; and what has waited so long and fits "
+            "nowhere has a replica kept for it.",
+            0, 3.6e6},
+        t.limits.queue_ageing_ms);
+  visit(Key{"limits.tenant_weights",
+            "What tenants get of the work while others wait too, beside the 1 of all others: "
+            "{ NAME = WEIGHT }.",
+            1, 1000},
+        t.limits.tenant_weights);
 
   visit(Key{"timeouts.request_ms", "A request without a deadline of its own ends after this.", 1,
             kMaxU32},

@@ -2,42 +2,56 @@
 #include "router/core/dispatcher.h"
 
 #include <algorithm>
-#include <cmath>
+#include <tuple>
 
 namespace brigade::router {
 namespace {
 
-constexpr double kWindowS = 10;
-constexpr double kMaxRetryAfterS = 60;
-
 bool may_go_to(const LiveRequest& request, const PlacementTarget& target) {
   const Replica::Options& options = target.replica->options();
   if (options.model_index != request.model_index) return false;
+  if (target.reserved_for && *target.reserved_for != request.id) return false;
   return target.accepts || (request.num_preemptions > 0 && request.replica == options.id);
+}
+
+/// Tokens of KV that the request will want there beyond what is free: about as much as would have
+/// to be computed again, by it or by those that make room.
+std::uint64_t missing_kv(const LiveRequest& request, const Replica& replica,
+                         std::uint64_t num_uncached) {
+  const std::uint64_t wanted = num_uncached + request.expected_output();
+  const std::uint64_t free = replica.blocks().num_available() * wire::kBlockSize;
+  return wanted - std::min(wanted, free);
 }
 
 }  // namespace
 
-Replica* choose_replica(const std::map<ReplicaId, PlacementTarget>& targets,
-                        const LiveRequest& request) {
-  Replica* best = nullptr;
+Placement choose_replica(const PlacementTargets& targets, const LiveRequest& request) {
+  Placement best;
+  std::tuple<std::uint64_t, std::uint64_t> best_rank;
   for (const auto& [id, target] : targets) {
     Replica* replica = target.replica;
     if (!may_go_to(request, target) || !replica->can_take(request)) continue;
-    if (best != nullptr) {
-      const std::uint64_t load = replica->load_tokens();
-      const std::uint64_t best_load = best->load_tokens();
-      if (load > best_load) continue;
-      if (load == best_load && replica->blocks().num_available() <= best->blocks().num_available())
-        continue;
-    }
-    best = replica;
+    const std::uint64_t uncached = request.tokens.size() - replica->cached_prefix(request);
+    const std::uint64_t work =
+        replica->load_tokens() + uncached + missing_kv(request, *replica, uncached);
+    const std::tuple rank{work, replica->blocks().num_blocks() - replica->blocks().num_free()};
+    if (best.replica != nullptr && rank >= best_rank) continue;
+    best = {.replica = replica, .num_uncached = uncached};
+    best_rank = rank;
   }
   return best;
 }
 
-bool can_ever_be_placed(const std::map<ReplicaId, PlacementTarget>& targets,
-                        const LiveRequest& request) {
+std::uint64_t num_uncached(const PlacementTargets& targets, const LiveRequest& request) {
+  std::uint64_t cached = 0;
+  for (const auto& [id, target] : targets) {
+    if (!target.accepts || target.replica->options().model_index != request.model_index) continue;
+    cached = std::max<std::uint64_t>(cached, target.replica->cached_prefix(request));
+  }
+  return request.tokens.size() - cached;
+}
+
+bool can_ever_be_placed(const PlacementTargets& targets, const LiveRequest& request) {
   bool any = false;
   for (const auto& [id, target] : targets) {
     if (!target.accepts || target.replica->options().model_index != request.model_index) continue;
@@ -47,21 +61,29 @@ bool can_ever_be_placed(const std::map<ReplicaId, PlacementTarget>& targets,
   return !any;
 }
 
-double DrainRate::decayed(TimePoint now) const {
-  if (tokens_ == 0 || now <= since_) return tokens_;
-  return tokens_ * std::exp(-std::chrono::duration<double>(now - since_).count() / kWindowS);
+void reserve_replica(PlacementTargets& targets, const LiveRequest& request) {
+  PlacementTarget* best = nullptr;
+  std::size_t num_replicas = 0;
+  std::size_t num_reserved = 0;
+  for (auto& [id, target] : targets) {
+    if (target.replica->options().model_index != request.model_index || !target.accepts) continue;
+    ++num_replicas;
+    num_reserved += target.reserved_for ? 1 : 0;
+    if (target.reserved_for == request.id) return;
+    if (target.reserved_for || !target.replica->can_ever_hold(request)) continue;
+    if (best == nullptr ||
+        target.replica->blocks().num_available() > best->replica->blocks().num_available()) {
+      best = &target;
+    }
+  }
+  if (best == nullptr || num_reserved >= std::max<std::size_t>(num_replicas / 2, 1)) return;
+  best->reserved_for = request.id;
 }
 
-void DrainRate::add(std::uint64_t tokens, TimePoint now) {
-  tokens_ = decayed(now) + static_cast<double>(tokens);
-  since_ = now;
-}
-
-std::uint32_t DrainRate::retry_after_s(std::uint64_t queued_tokens, TimePoint now) const {
-  const double rate = decayed(now) / kWindowS;
-  const double seconds =
-      rate > 0 ? std::ceil(static_cast<double>(queued_tokens) / rate) : kMaxRetryAfterS;
-  return static_cast<std::uint32_t>(std::clamp(seconds, 1.0, kMaxRetryAfterS));
+void release_reservation(PlacementTargets& targets, RequestId request) {
+  for (auto& [id, target] : targets) {
+    if (target.reserved_for == request) target.reserved_for.reset();
+  }
 }
 
 }  // namespace brigade::router

@@ -3,7 +3,7 @@
 
 #include <cstdint>
 #include <map>
-#include <memory>
+#include <optional>
 
 #include "router/core/replica.h"
 
@@ -13,32 +13,42 @@ namespace brigade::router {
 struct PlacementTarget {
   Replica* replica = nullptr;
   bool accepts = false;  ///< false while it drains
+  /// No other request is placed here until this one is.
+  std::optional<RequestId> reserved_for = std::nullopt;
+};
+using PlacementTargets = std::map<ReplicaId, PlacementTarget>;
+
+struct Placement {
+  Replica* replica = nullptr;      ///< null: it must wait
+  std::uint64_t num_uncached = 0;  ///< tokens of the request that must be computed there
 };
 
 /// The replica for a request: of those of its model that accept and can take it now, the one with
-/// the least work in tokens; then the one with more free KV; then the lower id. Null when it must
-/// wait: centrally, so that whichever replica has room first takes it. A replica that drains takes
+/// the least
+///
+///     work placed on it + tokens of the request that it has not cached + KV that it lacks
+///
+/// all in tokens, as they are at this moment: each placement counts for the next. So a session
+/// finds the replica that has its past, a cold prompt the least busy one, and a prefix that many
+/// want is learnt by a second replica as soon as the first has more to do by the prefix's length.
+/// Of equals the one with more KV blocks that nothing is cached in, then the lower id. When none
+/// can take it, it waits centrally: whichever has room first takes it. A replica that drains takes
 /// back what it preempted: that is among the requests it is to finish.
-[[nodiscard]] Replica* choose_replica(const std::map<ReplicaId, PlacementTarget>& targets,
-                                      const LiveRequest& request);
+[[nodiscard]] Placement choose_replica(const PlacementTargets& targets, const LiveRequest& request);
+
+/// Tokens of the request that no replica of its model has cached.
+[[nodiscard]] std::uint64_t num_uncached(const PlacementTargets& targets,
+                                         const LiveRequest& request);
 
 /// Whether any replica of its model that accepts has enough KV for the request alone; true when
 /// there is none to ask.
-[[nodiscard]] bool can_ever_be_placed(const std::map<ReplicaId, PlacementTarget>& targets,
-                                      const LiveRequest& request);
+[[nodiscard]] bool can_ever_be_placed(const PlacementTargets& targets, const LiveRequest& request);
 
-/// How fast the queue empties, in tokens a second over about the last ten seconds, for Retry-After.
-class DrainRate final {
- public:
-  void add(std::uint64_t tokens, TimePoint now);
-  /// Seconds until `queued_tokens` are placed at this rate, in [1, 60]: openai clients do not wait
-  /// longer.
-  [[nodiscard]] std::uint32_t retry_after_s(std::uint64_t queued_tokens, TimePoint now) const;
-
- private:
-  [[nodiscard]] double decayed(TimePoint now) const;
-  double tokens_ = 0;
-  TimePoint since_ = TimePoint::min();
-};
+/// Keeps a replica for a request that has waited long and fits nowhere now, so that smaller ones do
+/// not pass it for ever: the one with the most free KV of those that can hold it. At most half of
+/// the model's replicas (but one) are kept at a time: the others serve on.
+void reserve_replica(PlacementTargets& targets, const LiveRequest& request);
+/// The request was placed or has ended.
+void release_reservation(PlacementTargets& targets, RequestId request);
 
 }  // namespace brigade::router

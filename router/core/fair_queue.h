@@ -20,41 +20,79 @@ struct QueueItem {
   RequestId id = 0;
   std::uint64_t order = 0;  ///< of acceptance
   std::string tenant;
-  std::uint64_t num_prompt = 0;  ///< tokens to prefill: chooses the bucket
-  std::uint64_t cost = 0;        ///< tokens charged to its tenant
-  TimePoint since;               ///< of acceptance
+  std::int32_t priority = 0;       ///< lower goes first
+  std::uint64_t num_uncached = 0;  ///< tokens to prefill: chooses the bucket
+  std::uint64_t cost = 0;          ///< tokens that its tenant is charged: those and the output's
+  TimePoint since;                 ///< of acceptance
 };
 
-/// The requests that wait for one model. Each tenant has a virtual counter of tokens served, and
-/// the one with the lowest goes next (VTC, OSDI'24: the service of two backlogged tenants differs
-/// by at most about two requests); one that was idle starts at the level of the others, so that
-/// nobody saves up. Within a tenant, length buckets share by tokens in the same way, so that short
-/// requests do not stand behind long prefills, until a request is older than `ageing`: then the
-/// oldest goes first. Operations are O(log n) in requests and tenants.
+/// The requests that wait for one model. Who goes next is found in three layers:
+///
+///     tenant   the one that was served least, in tokens over its weight
+///     level    of its requests' priorities: the most urgent; but one that is n steps of priority
+///              behind it has a turn when it has had none for n x `ageing`
+///     bucket   of uncached prompt length: the one that was served least, in tokens
+///     request  the oldest
+///
+/// Tenants: VTC (OSDI'24). Each has a counter that grows by charge / weight when one of its
+/// requests is taken, and is corrected by settle() when the real length of the output is known. A
+/// tenant that had nothing waiting starts at the lowest counter of those that have: nobody saves
+/// up. So while two tenants have requests waiting (that fit), their counters differ by at most
+///
+///     C = the largest charge / weight, and what settle() has changed since,
+///
+/// and what they are served over any such time by at most 2 C. Priorities are a tenant's own
+/// matter: no tenant gains on another by them.
+///
+/// Buckets: short requests do not stand behind long prefills, nor long ones behind a flood of short
+/// ones: of B buckets with requests each gets 1 / B of its level's tokens, so that the head of one
+/// waits for B times its own cost, about.
+///
+/// One that does not fit anywhere yet is passed over by those that do; who asks must see to it that
+/// it fits some day. Operations take O(log n) in requests and tenants; the levels of one tenant
+/// (at most 201) and the buckets are looked at one by one.
 class FairQueue final {
  public:
-  FairQueue(std::vector<std::uint32_t> bucket_edges, Duration ageing);
+  struct Options {
+    std::vector<std::uint32_t> bucket_edges;            ///< tokens, ascending, at most 62
+    Duration ageing = Duration::zero();                 ///< of one step of priority
+    std::map<std::string, std::uint32_t> weights = {};  ///< of tenants; others have 1
+  };
+  explicit FairQueue(Options options);
 
   void push(QueueItem item);
-  /// For what was placed before and lost its place: goes before all others, oldest first, and is
-  /// not charged again.
+  /// For what was taken before and lost its place: goes before all others, oldest first, and is not
+  /// charged again.
   void push_front(QueueItem item);
   /// False when it is not here.
   bool remove(RequestId id);
 
-  using Fits = std::function<bool(const QueueItem&)>;
-  /// Takes out the next request for which `fits` is true. Younger or other requests may pass one
-  /// that does not fit yet, until that one is aged (or stood in front): then all wait for it, so
-  /// that large requests do not starve.
-  std::optional<QueueItem> pop(TimePoint now, const Fits& fits);
+  /// What to charge for the request if it is taken now; nothing when it does not fit anywhere.
+  using Offer = std::function<std::optional<std::uint64_t>(const QueueItem&)>;
+  /// Takes out the next request that `offer` takes, with what was charged as its cost.
+  std::optional<QueueItem> pop(const Offer& offer, TimePoint now);
+  /// A request that was taken has ended: its charge should have been so many tokens more. Once for
+  /// each.
+  void settle(const std::string& tenant, std::int64_t correction);
+
+  /// Tokens that are taken before a new request like `item`, if all are served by their shares: of
+  /// its own tenant those of more urgent levels and, of each bucket of its level, as many as its
+  /// own bucket has; for each of them what the others' weights give the others, of what they have.
+  [[nodiscard]] std::uint64_t tokens_ahead(const QueueItem& item) const;
 
   [[nodiscard]] std::size_t size() const { return places_.size(); }
   [[nodiscard]] bool empty() const { return places_.empty(); }
   [[nodiscard]] std::uint64_t tokens() const { return tokens_; }
   [[nodiscard]] std::size_t tenant_size(const std::string& tenant) const;
+  [[nodiscard]] std::uint64_t tenant_tokens(const std::string& tenant) const;
   [[nodiscard]] std::uint64_t bucket_size(std::size_t bucket) const {
     return bucket_sizes_[bucket];
   }
+  /// Requests that were taken and not settled.
+  [[nodiscard]] std::uint64_t num_running() const { return num_running_; }
+  /// Tenants that are remembered: those with requests here or running, and such as were served more
+  /// than others lately.
+  [[nodiscard]] std::size_t num_tenants() const { return tenants_.size(); }
   [[nodiscard]] bool contains(RequestId id) const { return places_.contains(id); }
   /// Ids in order of acceptance (linear: for ends of a whole model).
   [[nodiscard]] std::vector<RequestId> ids() const;
@@ -63,47 +101,67 @@ class FairQueue final {
 
  private:
   static constexpr std::size_t kFront = static_cast<std::size_t>(-1);
-  /// How many tenants' heads are tried when the first in line does not fit now.
+  // How many heads are offered when those before do not fit.
+  static constexpr int kFrontTried = 8;
   static constexpr int kTenantsTried = 4;
+  static constexpr int kLevelsTried = 4;
 
   struct Bucket {
     std::map<std::uint64_t, QueueItem> items;  ///< by order
     std::uint64_t served = 0;                  ///< virtual counter, in tokens
+    std::uint64_t tokens = 0;
+  };
+  struct Level {
+    std::vector<Bucket> buckets;
+    std::size_t size = 0;
+    TimePoint last_turn = TimePoint::min();
   };
   struct Tenant {
     std::string name;
-    std::uint64_t served = 0;  ///< virtual counter, in tokens
+    std::uint32_t weight = 1;
+    std::uint64_t served = 0;  ///< virtual counter, in tokens x kUnit / weight
     std::size_t size = 0;
-    std::vector<Bucket> buckets;
+    std::uint64_t tokens = 0;
+    std::uint64_t num_running = 0;         ///< taken and not settled
+    std::map<std::int32_t, Level> levels;  ///< by priority, none empty
   };
   struct Place {
     std::uint64_t tenant = 0;
+    std::int32_t priority = 0;
     std::size_t bucket = 0;  ///< or kFront
     std::uint64_t order = 0;
   };
+  using Ranking = std::set<std::pair<std::uint64_t, std::uint64_t>>;
 
+  [[nodiscard]] std::size_t bucket_of(std::uint64_t num_uncached) const;
+  [[nodiscard]] const Tenant* find_tenant(const std::string& name) const;
+  [[nodiscard]] std::uint32_t weight_of(const std::string& name) const;
   std::uint64_t find_or_add_tenant(const std::string& name);
-  [[nodiscard]] std::size_t bucket_of(std::uint64_t num_prompt) const;
+  void unrank(std::uint64_t number, const Tenant& tenant);
+  void rank(std::uint64_t number, const Tenant& tenant);
+  void raise_floor();
   QueueItem take(const Place& place);
-  void charge(Tenant& tenant, std::uint64_t number, std::size_t bucket, std::uint64_t cost);
-  void forget_idle_tenants();
-  /// The bucket whose head goes next, without regard to age; buckets in `tried` (bits) are passed
-  /// over.
-  [[nodiscard]] static std::optional<std::size_t> next_bucket(const Tenant& tenant,
+  void charge(const Place& place, std::uint64_t cost, TimePoint now);
+  std::optional<QueueItem> pop_front(const Offer& offer);
+  std::optional<Place> offer_tenant(std::uint64_t number, const Offer& offer,
+                                    std::uint64_t& cost) const;
+  [[nodiscard]] TimePoint due(std::int32_t priority, const Level& level) const;
+  [[nodiscard]] static std::optional<std::size_t> next_bucket(const Level& level,
                                                               std::uint64_t tried);
-  [[nodiscard]] static std::size_t oldest_bucket(const Tenant& tenant);
 
-  std::vector<std::uint32_t> bucket_edges_;
-  Duration ageing_;
-  std::map<std::uint64_t, QueueItem> front_;                       ///< by order
+  Options options_;
+  std::map<std::uint64_t, QueueItem> front_;  ///< by order
+  std::uint64_t front_tokens_ = 0;
   std::map<std::uint64_t, Tenant> tenants_;                        ///< by number
   std::unordered_map<std::string, std::uint64_t> tenant_numbers_;  ///< looked up, never iterated
-  std::set<std::pair<std::uint64_t, std::uint64_t>> active_;       ///< (served, number), not empty
-  std::set<std::pair<std::uint64_t, std::uint64_t>> idle_;         ///< (served, number), empty
-  std::unordered_map<RequestId, Place> places_;                    ///< looked up, never iterated
+  Ranking active_;                               ///< (served, number) of those with requests here
+  Ranking idle_;                                 ///< of those without any here or running
+  std::uint64_t active_weight_ = 0;              ///< of those in active_
+  std::unordered_map<RequestId, Place> places_;  ///< looked up, never iterated
   std::vector<std::uint64_t> bucket_sizes_;
   std::uint64_t tokens_ = 0;
-  std::uint64_t level_ = 0;  ///< virtual time: the counter of the last tenant served
+  std::uint64_t num_running_ = 0;
+  std::uint64_t floor_ = 0;  ///< virtual time: where a tenant starts that had nothing waiting
   std::uint64_t next_tenant_ = 0;
 };
 

@@ -36,7 +36,6 @@ void Ledger::place(LiveRequest& request, ReplicaId replica) {
   INVARIANT(request.phase == RequestPhase::kQueued) << "request " << request.id << " is not queued";
   request.phase = RequestPhase::kPlaced;
   request.replica = replica;
-  request.was_placed = true;
 }
 
 void Ledger::unplace_preempted(LiveRequest& request) {
@@ -108,7 +107,7 @@ void Ledger::end(LiveRequest& request, wire::FinishReason reason, Status status,
   output.status = std::move(status);
   output.retry_after_s = retry_after_s;
   if (reason == wire::FinishReason::kError) {
-    output.drop_reason = wire::drop_reason_of(output.status.code(), request.was_placed);
+    output.drop_reason = wire::drop_reason_of(output.status.code(), request.was_started);
   }
   finish(request, std::move(output));
 }
@@ -134,6 +133,12 @@ void Ledger::finish(LiveRequest& request, Output output) {
                   .completion_tokens = request.num_output(),
                   .cached_tokens = request.cached_tokens};
   outputs_.push_back(std::move(output));
+  if (request.charged_output) {
+    const auto charged = static_cast<std::int64_t>(*request.charged_output);
+    settlements_.push_back({.model_index = request.model_index,
+                            .tenant = std::move(request.tenant),
+                            .correction = request.num_output() - charged});
+  }
   deadlines_.erase({request.deadline, request.id});
   requests_.erase(request.id);
 }

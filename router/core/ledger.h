@@ -34,6 +34,13 @@ class Ledger final {
     std::uint64_t failed_over = 0;
   };
 
+  /// What a request that has ended had in output tokens beyond those that its tenant was charged.
+  struct Settlement {
+    std::size_t model_index = 0;
+    std::string tenant;
+    std::int64_t correction = 0;
+  };
+
   /// `request.id` must be new. Returns it in state queued.
   LiveRequest& accept(std::unique_ptr<LiveRequest> request);
   /// The one Output of a request that is not accepted.
@@ -61,6 +68,11 @@ class Ledger final {
   [[nodiscard]] TimePoint next_deadline() const;
 
   [[nodiscard]] std::vector<Output> take_outputs() { return std::exchange(outputs_, {}); }
+  /// One for each request that was charged and has ended since.
+  [[nodiscard]] std::vector<Settlement> take_settlements() {
+    return std::exchange(settlements_, {});
+  }
+  [[nodiscard]] std::size_t num_unsettled() const { return settlements_.size(); }
   [[nodiscard]] const Counts& counts() const { return counts_; }
   [[nodiscard]] std::uint64_t num_in_flight() const { return requests_.size(); }
   /// In order of ids.
@@ -78,6 +90,7 @@ class Ledger final {
   std::map<RequestId, std::unique_ptr<LiveRequest>> requests_;
   std::set<std::pair<TimePoint, RequestId>> deadlines_;
   std::vector<Output> outputs_;
+  std::vector<Settlement> settlements_;
   Counts counts_;
   std::uint64_t next_order_ = 0;
 };

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -43,9 +44,10 @@ struct LiveRequest {
   std::unique_ptr<OutputStream> stream;
 
   RequestPhase phase = RequestPhase::kQueued;
-  ReplicaId replica = 0;    ///< when placed
-  std::uint32_t slot = 0;   ///< when placed
-  bool was_placed = false;  ///< now or before
+  ReplicaId replica = 0;   ///< when placed
+  std::uint32_t slot = 0;  ///< when placed
+  /// Tokens of output that its tenant was charged when the request was first taken from the queue.
+  std::optional<std::uint64_t> charged_output;
   std::uint32_t num_fail_overs = 0;
   std::uint32_t num_preemptions = 0;
 
@@ -64,14 +66,12 @@ struct LiveRequest {
     return only_scores() ? num_prompt - 1
                          : static_cast<std::uint32_t>(kv_tokens(num_prompt, max_tokens()));
   }
-  /// Tokens it may still produce, of which so many are counted as work: few outputs are as long as
-  /// they may be.
+  /// Tokens it may still produce, of which so many are counted as work by queue and placement: few
+  /// outputs are as long as they may be.
   [[nodiscard]] std::uint64_t expected_output() const {
     constexpr std::uint32_t kExpectedOutput = 128;
     return std::min(max_tokens() - std::min(num_output(), max_tokens()), kExpectedOutput);
   }
-  /// Tokens of work ahead of it when it is placed: what queue and placement charge.
-  [[nodiscard]] std::uint64_t cost() const { return tokens.size() + expected_output(); }
 };
 
 }  // namespace brigade::router

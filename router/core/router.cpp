@@ -7,6 +7,7 @@
 #include "common/base/check.h"
 #include "common/base/random.h"
 #include "common/base/strings.h"
+#include "router/core/admission.h"
 #include "router/core/limits.h"
 #include "router/core/router_impl.h"
 
@@ -28,7 +29,10 @@ std::string names(const Cluster::Models& models) {
 Router::Impl::Impl(RouterConfig router_config, Cluster::Models served_models)
     : config(std::move(router_config)), models(std::move(served_models)), cluster(config, models) {
   for (std::size_t i = 0; i < models.size(); ++i) {
-    queues.emplace_back(config.bucket_edges, config.bucket_ageing);
+    queues.emplace_back(FairQueue::Options{.bucket_edges = config.bucket_edges,
+                                           .ageing = config.queue_ageing,
+                                           .weights = config.tenant_weights});
+    drain_rates.emplace_back();
     last_loss.emplace_back("no replica came up");
   }
 }
@@ -52,24 +56,31 @@ void Router::Impl::submit(Request request, TimePoint now) {
     return;
   }
   std::uint32_t retry_after_s = 0;
-  const Status admitted = check_admission(request, model_index, now, retry_after_s);
+  Status admitted = check_serving(request, model_index, retry_after_s);
   if (!admitted.ok()) {
-    ledger.refuse(request, admitted, retry_after_s);
+    ledger.refuse(request, std::move(admitted), retry_after_s);
     return;
   }
-  LiveRequest& accepted =
-      ledger.accept(make_request(std::move(request), model_index, std::move(*params), now));
+  std::unique_ptr<LiveRequest> live =
+      make_request(std::move(request), model_index, std::move(*params), now);
+  admitted = check_room(*live, now, retry_after_s);
+  if (!admitted.ok()) {
+    ledger.refuse({.id = live->id, .prompt = std::move(live->tokens)}, std::move(admitted),
+                  retry_after_s);
+    return;
+  }
+  LiveRequest& accepted = ledger.accept(std::move(live));
   if (accepted.last_position() == 0) {  // one prompt token to score: nothing comes before it
     accepted.prompt_scores.push_back({.token = accepted.tokens[0]});
     ledger.on_prompt_scored(accepted);
     ledger.end_scored(accepted);
     return;
   }
-  enqueue(accepted, now, /*in_front=*/false);
+  queues[model_index].push(queue_item(accepted, now));
 }
 
-Status Router::Impl::check_admission(const Request& request, std::size_t model_index, TimePoint now,
-                                     std::uint32_t& retry_after_s) const {
+Status Router::Impl::check_serving(const Request& request, std::size_t model_index,
+                                   std::uint32_t& retry_after_s) const {
   if (closed) {
     retry_after_s = kRetryClosedS;
     return unavailable("the router is shutting down");
@@ -79,24 +90,23 @@ Status Router::Impl::check_admission(const Request& request, std::size_t model_i
     return unavailable(str_cat("no replica of ", quoted(request.model),
                                " is there or forming: ", cluster.why_not(model_index)));
   }
-  const std::uint64_t tokens = queued_tokens();
-  retry_after_s = drain_rate.retry_after_s(tokens, now);
-  if (queued_requests() >= config.max_queued_requests) {
-    return resource_exhausted(
-        str_cat("the queue is full: ", queued_requests(), " requests wait; try again later"));
-  }
-  if (tokens + request.prompt.size() > config.max_queued_tokens) {
-    return resource_exhausted(
-        str_cat("the queue is full: ", tokens, " tokens wait; try again later"));
-  }
-  std::uint64_t of_tenant = 0;
-  for (const FairQueue& queue : queues)
-    of_tenant += queue.tenant_size(request.tenant);
-  if (of_tenant >= config.max_queued_requests_per_tenant) {
-    return resource_exhausted(
-        str_cat("too many requests: ", of_tenant, " of yours wait; try again later"));
-  }
   return {};
+}
+
+Status Router::Impl::check_room(const LiveRequest& request, TimePoint now,
+                                std::uint32_t& retry_after_s) const {
+  const QueueItem item = queue_item(request, now);
+  const std::uint64_t ahead = queues[request.model_index].tokens_ahead(item);
+  QueueLoad load{.requests = queued_requests(),
+                 .tokens = queued_tokens(),
+                 .wait_s = drain_rates[request.model_index].seconds_for(ahead, now)};
+  for (const FairQueue& queue : queues) {
+    load.tenant_requests += queue.tenant_size(request.tenant);
+    load.tenant_tokens += queue.tenant_tokens(request.tenant);
+  }
+  Status admitted = check_queue_bounds(config, load, item.cost, request.deadline - now);
+  if (!admitted.ok()) retry_after_s = brigade::router::retry_after_s(load.wait_s);
+  return admitted;
 }
 
 std::unique_ptr<LiveRequest> Router::Impl::make_request(Request&& request, std::size_t model_index,
@@ -147,19 +157,21 @@ std::uint64_t Router::Impl::queued_tokens() const {
   return count;
 }
 
-void Router::Impl::enqueue(const LiveRequest& request, TimePoint now, bool in_front) {
-  QueueItem item{.id = request.id,
-                 .order = request.order,
-                 .tenant = request.tenant,
-                 .num_prompt = request.tokens.size(),
-                 .cost = request.cost(),
-                 .since = now};
-  FairQueue& queue = queues[request.model_index];
-  if (in_front) {
-    queue.push_front(std::move(item));
-  } else {
-    queue.push(std::move(item));
-  }
+QueueItem Router::Impl::queue_item(const LiveRequest& request, TimePoint now) const {
+  const std::uint64_t uncached = num_uncached(targets, request);
+  return {.id = request.id,
+          .order = request.order,
+          .tenant = request.tenant,
+          .priority = request.params.priority,
+          .num_uncached = uncached,
+          .cost = uncached + request.expected_output(),
+          .since = now};
+}
+
+/// It had been taken from the queue, and goes on elsewhere or later.
+void Router::Impl::requeue(LiveRequest& request, TimePoint now) {
+  request.chain.extend(request.tokens);
+  queues[request.model_index].push_front(queue_item(request, now));
 }
 
 void Router::Impl::end(LiveRequest& request, wire::FinishReason finish, Status status,
@@ -169,6 +181,7 @@ void Router::Impl::end(LiveRequest& request, wire::FinishReason finish, Status s
     dirty.insert(request.replica);
   } else {
     queues[request.model_index].remove(request.id);
+    release_reservation(targets, request.id);
   }
   ledger.end(request, finish, std::move(status), retry_after_s);
 }
@@ -279,8 +292,11 @@ bool Router::ready() const {
 void Router::audit() const {
   impl_->ledger.audit();
   impl_->cluster.audit();
-  for (const FairQueue& queue : impl_->queues)
+  std::uint64_t num_running = 0;
+  for (const FairQueue& queue : impl_->queues) {
     queue.audit();
+    num_running += queue.num_running();
+  }
   std::uint64_t num_placed = 0;
   for (const auto& [id, replica] : impl_->replicas) {
     replica->audit();
@@ -290,11 +306,14 @@ void Router::audit() const {
     INVARIANT_EQ(record->epoch, replica->options().epoch);
   }
   std::uint64_t num_queued = 0;
+  std::uint64_t num_charged = impl_->ledger.num_unsettled();
   for (const auto& [id, request] : impl_->ledger.requests()) {
+    num_charged += request->charged_output ? 1 : 0;
     if (request->phase == RequestPhase::kPlaced) continue;
     INVARIANT(impl_->queues[request->model_index].contains(id)) << "request " << id << " is lost";
     ++num_queued;
   }
+  INVARIANT_EQ(num_charged, num_running);
   INVARIANT_EQ(num_queued, impl_->queued_requests());
   INVARIANT_EQ(num_placed + num_queued, impl_->ledger.num_in_flight());
 }

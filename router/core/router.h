@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -22,13 +23,19 @@ struct RouterConfig {
   std::uint32_t step_tokens = 256;  ///< token budget of a step: decodes first, then prefill chunks
   std::uint32_t max_seqs = 256;     ///< sequences running on a replica
   bool prefix_cache = true;         ///< KV of requests that have ended serves later ones
-  /// Prompt tokens; one more bucket above.
+  /// Uncached prompt tokens; one more bucket above.
   std::vector<std::uint32_t> bucket_edges = {128, 512, 2048};
-  /// A request this old goes before younger ones of any bucket.
-  Duration bucket_ageing = std::chrono::seconds(2);
+  /// Each step of priority is worth so long a wait; and a request that has waited so long without
+  /// fitting anywhere has a replica kept for it.
+  Duration queue_ageing = std::chrono::seconds(2);
   std::uint64_t max_queued_requests = 8192;
   std::uint64_t max_queued_tokens = 16'000'000;
-  std::uint64_t max_queued_requests_per_tenant = 8192;
+  std::uint64_t max_queued_requests_per_tenant = 4096;
+  std::uint64_t max_queued_tokens_per_tenant = 8'000'000;
+  /// Who would wait longer, by the measured drain rate, is refused.
+  Duration max_queue_delay = std::chrono::seconds(30);
+  /// What a tenant gets while others wait too, beside the 1 of those that are not listed.
+  std::map<std::string, std::uint32_t> tenant_weights;
 
   Duration default_deadline = std::chrono::seconds(600);
   /// A rank silent for longer between steps is lost; inside a step step_timeout bounds it.

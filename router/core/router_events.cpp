@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <functional>
 #include <utility>
 #include <variant>
 
@@ -77,12 +78,15 @@ void Router::Impl::on_sampled(LiveRequest& request, wire::OutputToken token) {
   if (ledger.on_token(request, std::move(token))) replica.remove(slot, id);
 }
 
+void Router::Impl::end_expired(LiveRequest& request) {
+  end(request, wire::FinishReason::kError,
+      deadline_exceeded(
+          str_cat("the deadline passed after ", request.num_output(), " output tokens")));
+}
+
 void Router::Impl::advance(TimePoint now) {
-  for (LiveRequest* request : ledger.expired(now)) {
-    end(*request, wire::FinishReason::kError,
-        deadline_exceeded(
-            str_cat("the deadline passed after ", request->num_output(), " output tokens")));
-  }
+  for (LiveRequest* request : ledger.expired(now))
+    end_expired(*request);
   cluster.advance(now);
   for (const auto& [id, replica] : replicas) {
     const TimePoint owed = replica->owed_since();
@@ -98,6 +102,7 @@ void Router::Impl::pump(TimePoint now) {
   do {
     cluster.form(now);
     apply_cluster_events(now);
+    settle_ended();
     for (std::size_t i = 0; i < models.size(); ++i)
       dispatch(i, now);
   } while (plan_dirty(now));
@@ -155,7 +160,7 @@ void Router::Impl::replica_down(const ClusterEvent& event, TimePoint now) {
   const std::string what = str_cat("replica ", event.replica, " was lost (", event.reason, ')');
   for (LiveRequest* request : moved) {
     ledger.unplace_failed_over(*request);
-    enqueue(*request, now, /*in_front=*/true);
+    requeue(*request, now);
     if (request->num_fail_overs > config.max_fail_overs) {
       end(*request, wire::FinishReason::kError,
           unavailable(str_cat(what, " and the request has moved ", config.max_fail_overs,
@@ -180,33 +185,67 @@ void Router::Impl::end_if_hopeless(std::size_t model_index) {
   }
 }
 
-void Router::Impl::dispatch(std::size_t model_index, TimePoint now) {
-  FairQueue& queue = queues[model_index];
-  if (queue.empty()) return;
-  Replica* target = nullptr;
-  const FairQueue::Fits fits = [this, &target](const QueueItem& item) {
-    const LiveRequest& request = *ledger.find(item.id);
-    target = choose_replica(targets, request);
-    return target != nullptr || !can_ever_be_placed(targets, request);
-  };
-  while (const std::optional<QueueItem> item = queue.pop(now, fits)) {
-    drain_rate.add(item->cost, now);
-    place(*ledger.find(item->id), target, now);
+void Router::Impl::settle_ended() {
+  for (const Ledger::Settlement& settlement : ledger.take_settlements()) {
+    queues[settlement.model_index].settle(settlement.tenant, settlement.correction);
   }
 }
 
+void Router::Impl::dispatch(std::size_t model_index, TimePoint now) {
+  FairQueue& queue = queues[model_index];
+  Placement placement;
+  const auto offer_it = [this, &placement, now](const QueueItem& item) {
+    return offer(item, placement, now);
+  };
+  std::uint64_t num_placed = 0;
+  std::uint64_t tokens_placed = 0;
+  while (const std::optional<QueueItem> item = queue.pop(std::ref(offer_it), now)) {
+    if (placement.replica != nullptr) {
+      ++num_placed;
+      tokens_placed += item->cost;
+    }
+    place(*ledger.find(item->id), placement.replica, now);
+  }
+  const bool may_place = std::any_of(targets.begin(), targets.end(), [&](const auto& entry) {
+    return entry.second.accepts && entry.second.replica->options().model_index == model_index;
+  });
+  drain_rates[model_index].observe(num_placed, tokens_placed, may_place && !queue.empty(), now);
+}
+
+/// What the queue is to charge for the request if it goes now; nothing when it cannot. It goes to
+/// `placement`, or (null) to its end.
+std::optional<std::uint64_t> Router::Impl::offer(const QueueItem& item, Placement& placement,
+                                                 TimePoint now) {
+  const LiveRequest& request = *ledger.find(item.id);
+  placement = {};
+  if (request.deadline <= now) return 0;
+  placement = choose_replica(targets, request);
+  if (placement.replica != nullptr) return placement.num_uncached + request.expected_output();
+  if (!can_ever_be_placed(targets, request)) return 0;
+  if (item.since + config.queue_ageing <= now) reserve_replica(targets, request);
+  return std::nullopt;
+}
+
 void Router::Impl::place(LiveRequest& request, Replica* replica, TimePoint now) {
+  if (!request.charged_output) {
+    request.charged_output = replica == nullptr ? 0 : request.expected_output();
+  }
+  release_reservation(targets, request.id);
   if (replica != nullptr) {
     ledger.place(request, replica->options().id);
     replica->admit(request);
     dirty.insert(request.replica);
     return;
   }
+  if (request.deadline <= now) {
+    end_expired(request);
+    return;
+  }
   // No replica that is up is large enough. What has no length of its own takes what there is.
   const std::int64_t room = max_kv_tokens(request.model_index);
   if (request.is_open_ended && static_cast<std::int64_t>(request.tokens.size()) <= room) {
     request.set_max_tokens(static_cast<std::uint32_t>(room + 1 - request.num_prompt));
-    enqueue(request, now, /*in_front=*/true);
+    requeue(request, now);
     return;
   }
   ledger.end(request, wire::FinishReason::kError,
@@ -233,7 +272,7 @@ bool Router::Impl::plan_dirty(TimePoint now) {
     }
     for (LiveRequest* request : it->second->take_preempted()) {
       ledger.unplace_preempted(*request);
-      enqueue(*request, now, /*in_front=*/true);
+      requeue(*request, now);
       preempted = true;
     }
   }

@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <map>
 #include <string>
 
 namespace brigade::config {
@@ -33,7 +34,7 @@ TEST_CASE("every kind of value is read") {
   auto topology = parse_topology(
       "model = \"m.gguf\"\ntp = 3\npp = 2\ndp = 4\ndevice = \"sim\"\nactivations = \"float\"\n"
       "kv = \"f32\"\nallow_remote_http = true\n[limits]\nbucket_edges = [1, 20]\nmax_queued_tokens "
-      "= 5000000000\n"
+      "= 5000000000\ntenant_weights = { alice = 4, \"bob b\" = 2 }\n"
       "[sim]\nbase_us = 5\njitter = 0.25\n",
       "t.toml");
   REQUIRE_MESSAGE(topology.ok(), topology.status().message());
@@ -45,6 +46,8 @@ TEST_CASE("every kind of value is read") {
   CHECK(topology->allow_remote_http);
   CHECK(topology->limits.bucket_edges == std::vector<std::uint32_t>{1, 20});
   CHECK(topology->limits.max_queued_tokens == 5'000'000'000U);
+  CHECK(topology->limits.tenant_weights ==
+        std::map<std::string, std::uint32_t>{{"alice", 4}, {"bob b", 2}});
   CHECK(topology->sim.base_us == 5);
   CHECK(topology->sim.jitter == 0.25);
 }
@@ -87,6 +90,10 @@ TEST_CASE("a wrong value is an error that names key, line and what is expected")
         Case{"allow_remote_http = 1", "t.toml:1:", "true or false"},
         Case{"[sim]\njitter = nan", "t.toml:2:", "from 0 to 1"},
         Case{"limits.bucket_edges = [0]", "t.toml:1:", "limits.bucket_edges"},
+        Case{"limits.bucket_edges = [20, 20]", "t.toml", "62 rising numbers"},
+        Case{"limits.tenant_weights = 3", "t.toml:1:", "a table of whole numbers"},
+        Case{"limits.tenant_weights.a = 0", "t.toml:1:", "from 1 to 1000, got 0"},
+        Case{"limits.tenant_weights.a = \"x\"", "t.toml:1:", "limits.tenant_weights"},
         Case{"tp = 1024\npp = 1024", "t.toml", "1048576 workers; at most 4096"},
         Case{"tp = ", "t.toml:1:", "t.toml"}}) {
     CAPTURE(c.toml);
@@ -108,6 +115,11 @@ TEST_CASE("a word of the command line sets any key, by the same rules") {
   CHECK(topology.allow_remote_http);
   CHECK(!set_key(topology, "allow_remote_http", "yes").ok());
   CHECK(set_key(topology, "limits.bucket_edges", "16,64").ok());
+  CHECK(set_key(topology, "limits.tenant_weights", "a=3,b=c=4").ok());
+  CHECK(topology.limits.tenant_weights ==
+        std::map<std::string, std::uint32_t>{{"a", 3}, {"b=c", 4}});
+  CHECK(!set_key(topology, "limits.tenant_weights", "a").ok());
+  CHECK(!set_key(topology, "limits.tenant_weights", "a=0").ok());
   CHECK(topology.tp == 3);
   CHECK(topology.http == "[::1]:0");
   CHECK(topology.sim.jitter == 0.5);
@@ -126,6 +138,7 @@ TEST_CASE("what to_toml writes is read back as it was") {
   topology.tp = 2;
   topology.device = Device::kSim;
   topology.limits.bucket_edges = {};
+  topology.limits.tenant_weights = {{"", 2}, {"a \"b\"", 1000}};
   topology.sim.jitter = 0.125;
   auto again = parse_topology(to_toml(topology), "again");
   REQUIRE_MESSAGE(again.ok(), again.status().message());

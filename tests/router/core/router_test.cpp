@@ -3,11 +3,15 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
+#include <map>
+
 #include "tests/router/core/support/world.h"
 
 namespace brigade::router::testing {
 namespace {
 
+using std::chrono::microseconds;
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
@@ -99,6 +103,107 @@ TEST_CASE("the queue is bounded by tokens and by tenant too") {
   world.submit(request_of(4));
   world.submit(request_of(5));
   CHECK(says(world, 5, "of yours wait"));
+  run_to_end(world);
+}
+
+TEST_CASE(
+    "under overload what would wait too long is refused at once, and the rest waits as told") {
+  WorldOptions options;
+  options.router.max_seqs = 8;
+  options.router.max_queue_delay = seconds(2);
+  options.audit = false;
+  World world(options);
+  bring_up(world);
+  // Each takes about 25 ms of 8 slots that are busy for 200 ms: four times what can be served.
+  constexpr int kRequests = 4000;
+  std::map<RequestId, TimePoint> submitted;
+  for (RequestId id = 1; id <= kRequests; ++id) {
+    submitted[id] = world.now();
+    world.submit(request_of(id, 8, 30));
+    world.run_for(microseconds(6250));
+  }
+  run_to_end(world);
+  Duration longest{};
+  std::uint64_t num_late = 0;
+  for (const auto& [id, client] : world.clients()) {
+    if (client.last.status.ok()) {
+      if (submitted[id] - submitted[1] < seconds(5)) continue;
+      const Duration wait = client.token_times.front() - submitted[id];
+      longest = std::max(longest, wait);
+      num_late += wait > milliseconds(2400) ? 1 : 0;
+    } else {
+      CHECK(code_of(world, id) == StatusCode::kResourceExhausted);
+      CHECK(client.last.drop_reason == wire::DropReason::kSaturated);
+      CHECK_GE(client.last.retry_after_s, 2);
+      CHECK_LE(client.last.retry_after_s, 4);
+    }
+  }
+  CHECK_GT(world.router().status().refused, kRequests / 2);
+  CHECK_GT(longest, milliseconds(1500));
+  CHECK_EQ(num_late, 0);
+}
+
+TEST_CASE("a request that would expire in the queue is refused instead") {
+  WorldOptions options;
+  options.router.max_seqs = 1;
+  World world(options);
+  bring_up(world);
+  for (RequestId id = 1; id <= 20; ++id)
+    world.submit(request_of(id, 8, 40));
+  world.run_for(seconds(2));
+  Request hasty = request_of(100);
+  hasty.params.deadline_ms = 50;
+  world.submit(hasty);
+  CHECK(code_of(world, 100) == StatusCode::kResourceExhausted);
+  CHECK(says(world, 100, "past its deadline"));
+  run_to_end(world);
+}
+
+TEST_CASE("a flood of one tenant neither fills the queue for another nor delays it") {
+  WorldOptions options;
+  options.router.max_seqs = 4;
+  options.router.max_queued_requests = 40;
+  options.router.max_queued_requests_per_tenant = 30;
+  World world(options);
+  bring_up(world);
+  for (RequestId id = 1; id <= 100; ++id)
+    world.submit(request_of(id, 8, 40));
+  Request small = request_of(200);
+  small.tenant = "small";
+  const TimePoint begin = world.now();
+  world.submit(small);
+  REQUIRE(world.run_until([&] { return world.client(200).ended; }, seconds(60)));
+  CHECK(world.client(200).last.status.ok());
+  // One round of the slots, and its own run.
+  CHECK_LE(world.now() - begin, milliseconds(700));
+  CHECK_GT(world.router().status().queued_requests, 20);
+  run_to_end(world);
+}
+
+TEST_CASE("a request too large for now has a replica kept for it, and the others go on elsewhere") {
+  WorldOptions options;
+  options.models = {make_fake_model("fake", 2048)};
+  options.kv_blocks = 64;
+  options.router.queue_ageing = milliseconds(500);
+  World world(options);
+  bring_up(world, 2);
+  RequestId next = 1;
+  const auto keep_busy = [&] {
+    while (world.router().status().queued_requests < 4)
+      world.submit(request_of(next++, 60, 60));
+  };
+  keep_busy();
+  const TimePoint begin = world.now();
+  constexpr RequestId kLarge = 1'000'000;
+  world.submit(request_of(kLarge, 900, 20));  // 58 of a replica's 64 blocks
+  while (!world.client(kLarge).ended && world.now() - begin < seconds(60)) {
+    world.run_for(milliseconds(20));
+    keep_busy();
+  }
+  CHECK(world.client(kLarge).last.finish == wire::FinishReason::kLength);
+  CHECK_LE(world.now() - begin, seconds(4));
+  // The other replica was not idle meanwhile.
+  CHECK_GE(world.router().status().completed, 10);
   run_to_end(world);
 }
 

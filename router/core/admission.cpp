@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "router/core/admission.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "common/base/strings.h"
+
+namespace brigade::router {
+namespace {
+
+constexpr double kMaxRetryAfterS = 60;
+constexpr std::uint32_t kUnknownRetryAfterS = 5;
+
+Status full(std::uint64_t count, const char* what, std::uint64_t limit) {
+  return resource_exhausted(
+      str_cat("the queue is full: ", count, ' ', what, " wait, at most ", limit));
+}
+
+}  // namespace
+
+Status check_queue_bounds(const RouterConfig& config, const QueueLoad& load, std::uint64_t cost,
+                          Duration to_deadline) {
+  if (load.requests >= config.max_queued_requests) {
+    return full(load.requests, "requests", config.max_queued_requests);
+  }
+  if (load.tokens + cost > config.max_queued_tokens) {
+    return full(load.tokens, "tokens", config.max_queued_tokens);
+  }
+  if (load.tenant_requests >= config.max_queued_requests_per_tenant) {
+    return full(load.tenant_requests, "requests of yours", config.max_queued_requests_per_tenant);
+  }
+  if (load.tenant_tokens + cost > config.max_queued_tokens_per_tenant) {
+    return full(load.tenant_tokens, "tokens of yours", config.max_queued_tokens_per_tenant);
+  }
+  if (!load.wait_s) return {};
+  const double deadline_s = std::chrono::duration<double>(to_deadline).count();
+  const double longest_s = std::chrono::duration<double>(config.max_queue_delay).count();
+  if (*load.wait_s > longest_s) {
+    return resource_exhausted(str_cat("the queue is too long: this request would wait for about ",
+                                      *load.wait_s, " s, at most ", longest_s));
+  }
+  if (*load.wait_s > deadline_s) {
+    return resource_exhausted(str_cat("the queue is too long: this request would wait for about ",
+                                      *load.wait_s, " s, past its deadline of ", deadline_s));
+  }
+  return {};
+}
+
+std::uint32_t retry_after_s(std::optional<double> wait_s) {
+  if (!wait_s) return kUnknownRetryAfterS;
+  return static_cast<std::uint32_t>(std::clamp(std::ceil(*wait_s), 1.0, kMaxRetryAfterS));
+}
+
+}  // namespace brigade::router
