@@ -70,7 +70,10 @@ void reserve_replica(PlacementTargets& targets, const LiveRequest& request) {
     ++num_replicas;
     num_reserved += target.reserved_for ? 1 : 0;
     if (target.reserved_for == request.id) return;
-    if (target.reserved_for || !target.replica->can_ever_hold(request)) continue;
+    if (target.reserved_for || !target.replica->lacks_kv(request) ||
+        !target.replica->can_ever_hold(request)) {
+      continue;
+    }
     if (best == nullptr ||
         target.replica->blocks().num_available() > best->replica->blocks().num_available()) {
       best = &target;

@@ -44,9 +44,10 @@ struct Placement {
 /// there is none to ask.
 [[nodiscard]] bool can_ever_be_placed(const PlacementTargets& targets, const LiveRequest& request);
 
-/// Keeps a replica for a request that has waited long and fits nowhere now, so that smaller ones do
-/// not pass it for ever: the one with the most free KV of those that can hold it. At most half of
-/// the model's replicas (but one) are kept at a time: the others serve on.
+/// Keeps a replica for a request that finds no KV anywhere, so that smaller ones do not pass it for
+/// ever: the one with the most free KV of those that lack it but can hold it alone. At most half of
+/// the model's replicas (but one) are kept at a time: the others serve on. Slots and prefill budget
+/// come to all in turn: nothing is kept for want of them.
 void reserve_replica(PlacementTargets& targets, const LiveRequest& request);
 /// The request was placed or has ended.
 void release_reservation(PlacementTargets& targets, RequestId request);

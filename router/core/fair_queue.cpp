@@ -229,6 +229,13 @@ std::optional<FairQueue::Place> FairQueue::offer_tenant(std::uint64_t number, co
   return std::nullopt;
 }
 
+QueueItem FairQueue::take_charged(const Place& place, std::uint64_t cost, TimePoint now) {
+  QueueItem item = take(place);
+  charge(place, cost, now);
+  item.cost = cost;
+  return item;
+}
+
 std::optional<QueueItem> FairQueue::pop_front(const Offer& offer) {
   int left = kFrontTried;
   for (auto it = front_.begin(); it != front_.end() && left > 0; ++it, --left) {
@@ -244,12 +251,21 @@ std::optional<QueueItem> FairQueue::pop(const Offer& offer, TimePoint now) {
     std::uint64_t cost = 0;
     const std::optional<Place> place = offer_tenant(it->second, offer, cost);
     if (!place) continue;
-    QueueItem item = take(*place);
-    charge(*place, cost, now);
-    item.cost = cost;
-    return item;
+    return take_charged(*place, cost, now);
   }
   return std::nullopt;
+}
+
+std::optional<QueueItem> FairQueue::pop_one(RequestId id, const Offer& offer, TimePoint now) {
+  const Place place = places_.at(id);
+  if (place.bucket == kFront) {
+    if (!offer(front_.at(place.order))) return std::nullopt;
+    return take(place);
+  }
+  const Level& level = tenants_.at(place.tenant).levels.at(place.priority);
+  const auto cost = offer(level.buckets[place.bucket].items.at(place.order));
+  if (!cost) return std::nullopt;
+  return take_charged(place, *cost, now);
 }
 
 std::uint64_t FairQueue::tokens_ahead(const QueueItem& item) const {

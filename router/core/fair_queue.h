@@ -71,6 +71,8 @@ class FairQueue final {
   using Offer = std::function<std::optional<std::uint64_t>(const QueueItem&)>;
   /// Takes out the next request that `offer` takes, with what was charged as its cost.
   std::optional<QueueItem> pop(const Offer& offer, TimePoint now);
+  /// The same of this one alone, whoever's turn it is: a place was kept for it.
+  std::optional<QueueItem> pop_one(RequestId id, const Offer& offer, TimePoint now);
   /// A request that was taken has ended: its charge should have been so many tokens more. Once for
   /// each.
   void settle(const std::string& tenant, std::int64_t correction);
@@ -143,6 +145,7 @@ class FairQueue final {
   QueueItem take(const Place& place);
   void charge(const Place& place, std::uint64_t cost, TimePoint now);
   std::optional<QueueItem> pop_front(const Offer& offer);
+  QueueItem take_charged(const Place& place, std::uint64_t cost, TimePoint now);
   std::optional<Place> offer_tenant(std::uint64_t number, const Offer& offer,
                                     std::uint64_t& cost) const;
   [[nodiscard]] TimePoint due(std::int32_t priority, const Level& level) const;

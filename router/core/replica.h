@@ -64,6 +64,8 @@ class Replica final {
   /// for those that run, else they would be preempted at once), and not more prefill waiting than
   /// one step of each lane.
   [[nodiscard]] bool can_take(const LiveRequest& request) const;
+  /// Whether those blocks are what it lacks.
+  [[nodiscard]] bool lacks_kv(const LiveRequest& request) const;
   /// Requires can_take(). Sets request.slot.
   void admit(LiveRequest& request);
   /// The request ended or goes elsewhere: its steps in flight are ignored, and its blocks and slot

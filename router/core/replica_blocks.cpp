@@ -57,15 +57,19 @@ std::uint32_t Replica::cached_prefix(const LiveRequest& request) const {
 bool Replica::can_take(const LiveRequest& request) const {
   if (free_slots_.count() == 0) return false;
   if (prefill_backlog_ >= std::uint64_t{options_.pp_size} * options_.step_tokens) return false;
+  return !lacks_kv(request);
+}
+
+bool Replica::lacks_kv(const LiveRequest& request) const {
   const std::uint64_t spare =
       num_requests_ == 0 ? 0 : 1 + num_requests_ / 4 + pool_.num_blocks() / 100;
   const std::uint64_t needed = blocks_to_start(request) + spare;
-  if (needed <= pool_.num_available()) return true;
-  if (needed > pool_.num_available() + pool_.num_owned() + pool_.num_in_flight()) return false;
+  if (needed <= pool_.num_available()) return false;
+  if (needed > pool_.num_available() + pool_.num_owned() + pool_.num_in_flight()) return true;
   // A block that it shares need not be taken; a cached one is not there to take any more.
   std::uint64_t shared = 0;
   match_prefix(request, [&](std::uint32_t block) { shared += pool_.is_cached(block) ? 0 : 1; });
-  return needed <= pool_.num_available() + shared;
+  return needed > pool_.num_available() + shared;
 }
 
 void Replica::attach_blocks(Sequence& sequence) {

@@ -217,7 +217,10 @@ Status Router::drain(ReplicaId replica, TimePoint now) {
   RETURN_IF_ERROR(impl_->cluster.drain(replica));
   const std::size_t model_index = impl_->cluster.find_replica(replica)->model_index;
   const auto target = impl_->targets.find(replica);
-  if (target != impl_->targets.end()) target->second.accepts = false;
+  if (target != impl_->targets.end()) {
+    target->second.accepts = false;
+    target->second.reserved_for.reset();
+  }
   impl_->last_loss[model_index] = str_cat("replica ", replica, " drains");
   impl_->pump(now);
   impl_->end_if_hopeless(model_index);
@@ -312,6 +315,11 @@ void Router::audit() const {
     if (request->phase == RequestPhase::kPlaced) continue;
     INVARIANT(impl_->queues[request->model_index].contains(id)) << "request " << id << " is lost";
     ++num_queued;
+  }
+  for (const auto& [id, target] : impl_->targets) {
+    if (!target.reserved_for) continue;
+    INVARIANT(impl_->queues[target.replica->options().model_index].contains(*target.reserved_for))
+        << "replica " << id << " is kept for no one";
   }
   INVARIANT_EQ(num_charged, num_running);
   INVARIANT_EQ(num_queued, impl_->queued_requests());

@@ -91,6 +91,8 @@ void Router::Impl::advance(TimePoint now) {
   for (const auto& [id, replica] : replicas) {
     const TimePoint owed = replica->owed_since();
     if (owed == kNever || owed + config.step_timeout > now) continue;
+    // The cluster may have lost the last of its ranks a moment ago, and forgotten it.
+    if (cluster.find_replica(id) == nullptr) continue;
     cluster.fail_replica(id,
                          str_cat("it owes a step's result for ",
                                  std::chrono::duration<double>(now - owed).count(), " s"),
@@ -199,7 +201,15 @@ void Router::Impl::dispatch(std::size_t model_index, TimePoint now) {
   };
   std::uint64_t num_placed = 0;
   std::uint64_t tokens_placed = 0;
-  while (const std::optional<QueueItem> item = queue.pop(std::ref(offer_it), now)) {
+  const auto next = [&]() -> std::optional<QueueItem> {
+    for (const auto& [id, target] : targets) {
+      if (!target.reserved_for || target.replica->options().model_index != model_index) continue;
+      auto item = queue.pop_one(*target.reserved_for, std::ref(offer_it), now);
+      if (item) return item;
+    }
+    return queue.pop(std::ref(offer_it), now);
+  };
+  while (const std::optional<QueueItem> item = next()) {
     if (placement.replica != nullptr) {
       ++num_placed;
       tokens_placed += item->cost;
@@ -222,7 +232,10 @@ std::optional<std::uint64_t> Router::Impl::offer(const QueueItem& item, Placemen
   placement = choose_replica(targets, request);
   if (placement.replica != nullptr) return placement.num_uncached + request.expected_output();
   if (!can_ever_be_placed(targets, request)) return 0;
-  if (item.since + config.queue_ageing <= now) reserve_replica(targets, request);
+  // What ran already goes before all others: it does not wait to be kept a place.
+  if (request.was_started || item.since + config.queue_ageing <= now) {
+    reserve_replica(targets, request);
+  }
   return std::nullopt;
 }
 

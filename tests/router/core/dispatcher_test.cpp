@@ -143,19 +143,23 @@ TEST_CASE("a replica is kept for what waits long, one for each, and never more t
       requests.push_back(target.reserved_for.value_or(0));
     return requests;
   };
-  drivers[0]->start(1, 100, 10);
   LiveRequest& first = drivers[0]->add(100, 500, 10);
   LiveRequest& second = drivers[0]->add(101, 500, 10);
   LiveRequest& third = drivers[0]->add(102, 500, 10);
+  reserve_replica(targets, first);
+  CHECK(kept() == std::vector<RequestId>{0, 0, 0, 0});  // there is KV for it
+  drivers[0]->start(1, 700, 10);
+  drivers[1]->start(1, 600, 10);
+  drivers[2]->start(1, 700, 10);
   reserve_replica(targets, first);  // the one with the most free KV
   reserve_replica(targets, first);
   CHECK(kept() == std::vector<RequestId>{0, 100, 0, 0});
   reserve_replica(targets, second);
   reserve_replica(targets, third);
-  CHECK(kept() == std::vector<RequestId>{0, 100, 101, 0});
+  CHECK(kept() == std::vector<RequestId>{101, 100, 0, 0});
   release_reservation(targets, 100);
   reserve_replica(targets, third);
-  CHECK(kept() == std::vector<RequestId>{0, 102, 101, 0});
+  CHECK(kept() == std::vector<RequestId>{101, 102, 0, 0});
   PlacementTargets one = {{0, {&drivers[0]->replica, true}}};
   reserve_replica(one, first);
   CHECK(one.at(0).reserved_for == 100);

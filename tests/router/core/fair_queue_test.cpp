@@ -242,6 +242,24 @@ TEST_CASE("what lost its place goes before all others, oldest first, and is not 
   CHECK(queue.empty());
 }
 
+TEST_CASE("one that a place was kept for goes out of turn, and is charged") {
+  FairQueue queue(options_of());
+  for (RequestId id = 1; id <= 4; ++id)
+    queue.push(item_of(id, "a", 90));
+  queue.push(item_of(5, "b", 90));
+  CHECK_EQ(queue.pop_one(3, any, kStart)->id, 3);
+  CHECK_FALSE(queue
+                  .pop_one(
+                      2, [](const QueueItem&) { return std::nullopt; }, kStart)
+                  .has_value());
+  CHECK_EQ(pop_id(queue), 5);
+  CHECK_EQ(pop_id(queue), 1);
+  queue.push_front(item_of(6, "b", 90));
+  CHECK_EQ(queue.pop_one(6, any, kStart)->id, 6);
+  CHECK_EQ(queue.num_running(), 3);
+  queue.audit();
+}
+
 TEST_CASE("what is ahead of a request are its shares of tenant, level and bucket") {
   FairQueue::Options options = options_of({100});
   options.weights = {{"big", 3}};
