@@ -25,8 +25,11 @@ constexpr Duration kLastWords = std::chrono::milliseconds(200);
 constexpr Duration kWindDown = std::chrono::seconds(1);
 
 wire::FromRouter refused(std::uint64_t request, Status status, std::uint32_t retry_after_s = 0) {
-  return wire::Refused{
-      .request = request, .status = std::move(status), .retry_after_s = retry_after_s};
+  const wire::DropReason reason = wire::drop_reason_of(status.code(), /*computed=*/false);
+  return wire::Refused{.request = request,
+                       .status = std::move(status),
+                       .retry_after_s = retry_after_s,
+                       .reason = reason};
 }
 
 bool is_ending(const wire::FromRouter& message) {

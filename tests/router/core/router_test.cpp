@@ -256,6 +256,22 @@ TEST_CASE("a request whose deadline passes in the queue ends at once and cost no
   run_to_end(world);
 }
 
+TEST_CASE("a request that is late when its turn comes is not placed, timer or not") {
+  WorldOptions options;
+  options.router.max_seqs = 1;
+  World world(options);
+  bring_up(world);
+  world.submit(request_of(1, 8, 200));
+  Request late = request_of(2);
+  late.params.deadline_ms = 300;
+  world.submit(late);
+  const TimePoint after = world.now() + milliseconds(301);
+  world.with_router([&](Router& router) { router.cancel(1, after); });
+  CHECK(code_of(world, 2) == StatusCode::kDeadlineExceeded);
+  CHECK(world.client(2).last.drop_reason == wire::DropReason::kExpired);
+  CHECK_EQ(world.router().status().replicas[0].running, 0);
+}
+
 TEST_CASE("requests of a lost replica go on elsewhere from the token they had reached") {
   WorldOptions options;
   options.router.pp_size = 2;
