@@ -44,9 +44,28 @@ struct ConstMatrix {
   [[nodiscard]] const float* row(std::int64_t i) const { return data + i * stride; }
 };
 
-/// How a device keeps weights: 4 or 8 bits in groups of 32 with an f16 scale and optional minimum;
-/// plain otherwise. Q4_1 is kQ4Min, Q8_0 is kQ8.
-enum class WeightForm : std::uint8_t { kQ4, kQ4Min, kQ8, kF16, kBF16, kF32 };
+/// How a device keeps weights. Every stored type is held exactly in one of these (docs/formats.md).
+///
+/// Quantised forms have unsigned codes of 4 or 8 bits in groups of 32 along a row, and
+///     weight = scale * (code - zero_point) + minimum
+/// with f16 scales, and minima where the name says so. The K forms have an f16 scale (and minimum)
+/// for 8 groups, times an int8 for each group, in K16 for each half of a group. In kTable4 the code
+/// picks one of 16 integers, and the scale is f32.
+enum class WeightForm : std::uint8_t {
+  kQ4,      ///< Q4_0
+  kQ4Min,   ///< Q4_1
+  kQ8,      ///< Q8_0, Q5_0
+  kQ8Min,   ///< Q5_1
+  kQ4K,     ///< Q4_K
+  kQ8K,     ///< Q5_K
+  kQ4K16,   ///< Q2_K, Q3_K
+  kQ8K16,   ///< Q6_K; no minimum
+  kTable4,  ///< IQ4_NL, IQ4_XS, MXFP4
+  kF16,
+  kBF16,
+  kF32
+};
+inline constexpr int kNumQuantizedForms = 9;
 
 /// How activations meet quantised weights: rounded to int8 in groups of 32 of their own row, or
 /// kept in float (a checking mode). Plain weight forms always see float activations.
@@ -58,7 +77,7 @@ enum class ActivationMode : std::uint8_t { kInt8, kFloat };
 enum class Rounding : std::uint8_t { kOnce, kTwice };
 
 /// The part of a stored tensor that a rank takes: `rows` of the outputs, `cols` of the inputs.
-/// `cols` begin and end at multiples of the type's block.
+/// `cols` of quantised types begin and end at multiples of 32, also where a stored block has 256.
 struct WeightSlice {
   const model::TensorInfo* tensor = nullptr;
   Range rows;

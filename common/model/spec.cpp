@@ -4,8 +4,6 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <cstring>
-#include <filesystem>
 #include <set>
 
 #include "common/base/strings.h"
@@ -153,8 +151,7 @@ Status read_rope_divisors(const GgufFile& file, const Keys& keys, ModelSpec& spe
     return data_loss(str_cat("tensor \"rope_freqs.weight\" is ", to_string(freqs->type), " [",
                              freqs->rows, ", ", freqs->cols, "], not F32 [1, ", half, "]"));
   }
-  spec.rope_divisors.resize(static_cast<std::size_t>(half));
-  std::memcpy(spec.rope_divisors.data(), freqs->data.data(), freqs->data.size());
+  ASSIGN_OR_RETURN(spec.rope_divisors, freqs->read_floats());
   for (float divisor : spec.rope_divisors) {
     if (!(divisor > 0 && std::isfinite(divisor))) {
       return data_loss(str_cat("tensor \"rope_freqs.weight\" holds ", divisor));
@@ -264,7 +261,7 @@ Result<ModelSpec> read_with(const GgufFile& file, const Architecture& architectu
   ModelSpec spec;
   spec.architecture = architecture.name;
   spec.rope_style = architecture.rope_style;
-  spec.name = std::filesystem::path(file.path()).stem().string();
+  spec.name = file.name();
   const Keys keys(file, architecture.name);
   RETURN_IF_ERROR(read_sizes(keys, spec));
   RETURN_IF_ERROR(read_heads(keys, spec));

@@ -18,12 +18,23 @@ struct TypeRow {
   std::int64_t bytes;
 };
 
-constexpr std::array<TypeRow, 5> kReadable = {{
+constexpr std::array<TypeRow, 16> kReadable = {{
     {TensorType::kF32, "F32", 1, 4},
     {TensorType::kF16, "F16", 1, 2},
     {TensorType::kBF16, "BF16", 1, 2},
     {TensorType::kQ8_0, "Q8_0", 32, 34},
+    {TensorType::kQ4_0, "Q4_0", 32, 18},
     {TensorType::kQ4_1, "Q4_1", 32, 20},
+    {TensorType::kQ5_0, "Q5_0", 32, 22},
+    {TensorType::kQ5_1, "Q5_1", 32, 24},
+    {TensorType::kQ2_K, "Q2_K", 256, 84},
+    {TensorType::kQ3_K, "Q3_K", 256, 110},
+    {TensorType::kQ4_K, "Q4_K", 256, 144},
+    {TensorType::kQ5_K, "Q5_K", 256, 176},
+    {TensorType::kQ6_K, "Q6_K", 256, 210},
+    {TensorType::kIQ4_NL, "IQ4_NL", 32, 18},
+    {TensorType::kIQ4_XS, "IQ4_XS", 256, 136},
+    {TensorType::kMXFP4, "MXFP4", 32, 17},
 }};
 
 struct TypeName {
@@ -33,11 +44,32 @@ struct TypeName {
 
 /// ggml's other type ids (ggml.h), so that a refusal can name what it refuses.
 constexpr std::array<TypeName, 26> kOther = {{
-    {2, "Q4_0"},     {6, "Q5_0"},   {7, "Q5_1"},    {9, "Q8_1"},   {10, "Q2_K"},    {11, "Q3_K"},
-    {12, "Q4_K"},    {13, "Q5_K"},  {14, "Q6_K"},   {15, "Q8_K"},  {16, "IQ2_XXS"}, {17, "IQ2_XS"},
-    {18, "IQ3_XXS"}, {19, "IQ1_S"}, {20, "IQ4_NL"}, {21, "IQ3_S"}, {22, "IQ2_S"},   {23, "IQ4_XS"},
-    {24, "I8"},      {25, "I16"},   {26, "I32"},    {27, "I64"},   {28, "F64"},     {29, "IQ1_M"},
-    {34, "TQ1_0"},   {39, "MXFP4"},
+    {4, "Q4_2, removed from ggml"},
+    {5, "Q4_3, removed from ggml"},
+    {9, "Q8_1"},
+    {15, "Q8_K"},
+    {16, "IQ2_XXS"},
+    {17, "IQ2_XS"},
+    {18, "IQ3_XXS"},
+    {19, "IQ1_S"},
+    {21, "IQ3_S"},
+    {22, "IQ2_S"},
+    {24, "I8"},
+    {25, "I16"},
+    {26, "I32"},
+    {27, "I64"},
+    {28, "F64"},
+    {29, "IQ1_M"},
+    {31, "Q4_0_4_4, removed from ggml"},
+    {32, "Q4_0_4_8, removed from ggml"},
+    {33, "Q4_0_8_8, removed from ggml"},
+    {34, "TQ1_0"},
+    {35, "TQ2_0"},
+    {36, "IQ4_NL_4_4, removed from ggml"},
+    {37, "IQ4_NL_4_8, removed from ggml"},
+    {38, "IQ4_NL_8_8, removed from ggml"},
+    {40, "NVFP4"},
+    {41, "Q1_0"},
 }};
 
 const TypeRow& row_of(TensorType type) {

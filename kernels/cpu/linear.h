@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 
 #include "common/base/partition.h"
 #include "kernels/cpu/packed_weight.h"
@@ -23,14 +24,16 @@ struct Tiling {
 /// Activations rounded to int8 in groups of 32 of their own row: x is scale * q with scale = amax /
 /// 127 and q within
 /// +-127. A tile of R rows that begins at row b holds, for each group, 8 lines of R x 4 bytes; its
-/// bytes begin at b * cols, its f32 and i32 values ([group][R]) at b * groups.
+/// bytes begin at b * cols, its scales ([group][R]) at b * groups, its sums ([group][half][R]) at b
+/// * groups * halves.
 struct Int8Tiles {
   Tiling tiling;
   std::int64_t cols = 0;
+  std::int64_t halves = 1;       ///< sums of 32 columns each, or 2 of 16
   std::int8_t* q = nullptr;      ///< with `q_low`: its part h in -8..8 of q = 16 h + l
   std::int8_t* q_low = nullptr;  ///< l in -8..7; null where the kernel takes q whole
   float* scale = nullptr;
-  float* scaled_sum = nullptr;     ///< scale times the sum of the group's q
+  float* scaled_sum = nullptr;     ///< scale times the sum of the group's (or half's) q
   std::int32_t* offset = nullptr;  ///< minus zero_point(form) times that sum
 
   [[nodiscard]] std::int64_t groups() const { return cols / 32; }
@@ -47,16 +50,17 @@ struct FloatTiles {
 /// activations and the first row of the segment; rows of activations are `stride` floats apart.
 ///
 /// Whatever the tile, thread or target, an output is one chain of rounded operations:
-///   int8:  for each group in order, acc = fma(float(dot), ws * as, acc), then acc = fma(wm, as *
-///   sum, acc) with a
-///          minimum; dot is an exact integer
+///   int8:  for each group in order, and in K16 forms for each half of it, acc = fma(float(dot), ws
+///   * as, acc), then
+///          acc = fma(wm, as * sum, acc) with a minimum; dot is an exact integer, ws and wm are
+///          exact
 ///   float: for each column in order, acc = fma(w, x, acc), w = fma(q, scale, minimum) where it is
 ///   quantised
 struct LinearKernels {
   /// Rows of a tile for quantised forms (index: the form's number), and whether the form takes q in
   /// two parts.
-  std::int64_t int8_tile_rows[3];
-  bool int8_split[3];
+  std::int64_t int8_tile_rows[kNumQuantizedForms];
+  bool int8_split[kNumQuantizedForms];
   std::int64_t float_tile_rows;
 
   /// Rounds rows [rows.begin, rows.end) of x, `stride` apart, into their places.
@@ -75,5 +79,20 @@ struct LinearKernels {
 };
 
 [[nodiscard]] LinearKernels linear_kernels(CpuTarget target);
+
+// The parts of the table: roundings and packing, products of quantised forms, and of plain ones.
+void add_activations(CpuTarget target, LinearKernels& kernels);
+void add_int8(CpuTarget target, LinearKernels& kernels);
+void add_float(CpuTarget target, LinearKernels& kernels);
+
+/// Writes the rows of a tile's results that exist; others pad the panel. acc: [tile_rows]
+/// [acc_stride].
+inline void write_rows(const float* acc, std::int64_t acc_stride, std::int64_t tile_rows,
+                       std::int64_t panel_rows, float* out, std::int64_t stride) {
+  for (std::int64_t r = 0; r < tile_rows; ++r) {
+    std::memcpy(out + r * stride, acc + r * acc_stride,
+                static_cast<std::size_t>(panel_rows) * sizeof(float));
+  }
+}
 
 }  // namespace brigade::kernels

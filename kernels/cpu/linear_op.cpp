@@ -68,6 +68,7 @@ LinearOp::Preparation LinearOp::preparation(WeightForm form) const {
   return {.int8 = true,
           .split = kernels_.int8_split[index],
           .zero_point = zero_point(form),
+          .halves = form_traits(form).halves,
           .tile_rows = kernels_.int8_tile_rows[index]};
 }
 
@@ -88,13 +89,14 @@ LinearOp::Prepared LinearOp::lay_out(const Preparation& how, const ConstMatrix& 
   }
   const std::int64_t elements = x.rows * x.cols;
   const std::int64_t values = elements / kGroupSize;
-  std::byte* at = buffer.bytes(elements * (how.split ? 2 : 1) + values * 12);
-  Int8Tiles tiles{.tiling = tiling, .cols = x.cols};
+  const std::int64_t sums = values * how.halves;
+  std::byte* at = buffer.bytes(elements * (how.split ? 2 : 1) + values * 4 + sums * 8);
+  Int8Tiles tiles{.tiling = tiling, .cols = x.cols, .halves = how.halves};
   tiles.q = reinterpret_cast<std::int8_t*>(at);
   if (how.split) tiles.q_low = reinterpret_cast<std::int8_t*>(at += elements);
   tiles.scale = reinterpret_cast<float*>(at + elements);
   tiles.scaled_sum = tiles.scale + values;
-  tiles.offset = reinterpret_cast<std::int32_t*>(tiles.scaled_sum + values);
+  tiles.offset = reinterpret_cast<std::int32_t*>(tiles.scaled_sum + sums);
   return {.int8 = tiles};
 }
 

@@ -25,6 +25,7 @@ class LinearOp final {
     bool int8 = false;
     bool split = false;
     std::int32_t zero_point = 0;
+    std::int64_t halves = 1;
     std::int64_t tile_rows = 1;
     friend bool operator==(const Preparation&, const Preparation&) = default;
   };

@@ -4,129 +4,218 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
-#include <string>
+#include <mutex>
 
 #include "common/base/check.h"
-#include "kernels/float16.h"
-#include "kernels/weight_format.h"
+#include "common/base/float16.h"
+#include "common/base/strings.h"
 
 namespace brigade::kernels {
 namespace {
 
 constexpr std::int64_t kLineBytes = 64;
-constexpr std::int64_t kMaxPanelRows = 32;
 constexpr std::int64_t kQuantizedRows = 16;
-constexpr std::int64_t kScalesBytes = 2 * kQuantizedRows;
+/// What a thread reads at once, where a panel's rows are not more.
+constexpr std::int64_t kReadBytes = 256 * 1024;
 
-/// The stored rows that make up a panel, at the slice's first column; null past the last row.
-using SourceRows = std::array<const std::byte*, kMaxPanelRows>;
-
-/// What a segment is made of: slices of one form, and the formats they are stored in.
-struct Source {
-  std::span<const WeightSlice> slices;
-
-  [[nodiscard]] const StoredFormat& format() const { return *find_format(slices[0].tensor->type); }
-
-  [[nodiscard]] SourceRows panel(const Segment& segment, std::int64_t p) const {
-    SourceRows rows{};
-    std::int64_t skip = p * segment.panel_rows;
-    std::size_t at = 0;
-    for (std::int64_t r = 0; r < segment.panel_rows; ++r, ++skip) {
-      while (at < slices.size() && skip >= slices[at].rows.size()) {
-        skip -= slices[at].rows.size();
-        ++at;
-      }
-      if (at == slices.size()) break;
-      rows[static_cast<std::size_t>(r)] =
-          slice_row(format(), slices[at], slices[at].rows.begin + skip);
-    }
-    return rows;
-  }
-};
-
-bool has_min(WeightForm form) {
-  return form == WeightForm::kQ4Min;
+void put_half(std::byte* to, std::int64_t r, std::uint16_t half) {
+  std::memcpy(to + 2 * r, &half, sizeof half);
 }
 
-void set_bytes(std::byte* to, const std::byte* from, std::int64_t size) {
-  std::memcpy(to, from, static_cast<std::size_t>(size));
-}
-
-/// Transposes 16 stored blocks, word by word. The order of the nibbles is already GGUF's.
-void pack_quantized_block(const Segment& segment, const StoredFormat& format,
-                          const SourceRows& rows, std::int64_t group, std::byte* block) {
-  const bool min = has_min(segment.form);
-  const std::int64_t header = kScalesBytes * (min ? 2 : 1);
-  const std::int64_t lines = segment.form == WeightForm::kQ8 ? 8 : 4;
-  for (std::int64_t r = 0; r < kQuantizedRows; ++r) {
-    const std::byte* source = rows[static_cast<std::size_t>(r)];
-    if (source == nullptr) continue;
-    source += group * format.block_bytes;
-    set_bytes(block + 2 * r, source, 2);
-    if (min) set_bytes(block + kScalesBytes + 2 * r, source + 2, 2);
-    source += min ? 4 : 2;
-    for (std::int64_t j = 0; j < lines; ++j) {
-      auto word = load_as<std::uint32_t>(source + 4 * j);
-      if (segment.form == WeightForm::kQ8) word ^= 0x80808080U;  // two's complement to plus 128
-      std::memcpy(block + header + j * kLineBytes + 4 * r, &word, sizeof(word));
-    }
-  }
-}
-
-void pack_panel(const Segment& segment, const Source& source, std::int64_t p) {
-  std::byte* panel = segment.data + p * segment.panel_bytes;
-  const StoredFormat& format = source.format();
-  const SourceRows rows = source.panel(segment, p);
-  // The arena's memory is fresh, so rows past the last are zeros already.
-  if (is_quantized(segment.form)) {
-    const std::int64_t block = quantized_block_bytes(segment.form);
-    for (std::int64_t g = 0; g < segment.cols / kGroupSize; ++g) {
-      pack_quantized_block(segment, format, rows, g, panel + g * block);
-    }
+/// Writes the scales and minima of row r.
+void place_scales(const FormTraits& traits, const StoredGroup& group, std::int64_t r,
+                  std::byte* super, std::byte* header) {
+  if (traits.table) {
+    std::memcpy(header + 4 * r, &group.wide_scale, sizeof group.wide_scale);
     return;
   }
-  const std::int64_t size = format.block_bytes;
-  for (std::int64_t r = 0; r < segment.panel_rows; ++r) {
-    const std::byte* row = rows[static_cast<std::size_t>(r)];
-    if (row == nullptr) continue;
-    for (std::int64_t k = 0; k < segment.cols; ++k) {
-      set_bytes(panel + k * kLineBytes + r * size, row + k * size, size);
+  std::byte* halves = traits.super ? super : header;
+  put_half(halves, r, group.scale);
+  if (traits.min) put_half(halves + 2 * kQuantizedRows, r, group.min);
+  if (!traits.super) return;
+  for (int h = 0; h < traits.halves; ++h) {
+    const std::int64_t at = kQuantizedRows * h + r;
+    header[at] = static_cast<std::byte>(group.sub_scale[h]);
+    if (traits.min) {
+      header[kQuantizedRows * traits.halves + at] = static_cast<std::byte>(group.sub_min[h]);
     }
   }
 }
 
-Segment make_segment(WeightForm form, std::int64_t first_row, std::int64_t rows,
-                     std::int64_t cols) {
-  Segment segment{.form = form, .first_row = first_row, .rows = rows, .cols = cols};
-  segment.panel_rows = form == WeightForm::kF16 || form == WeightForm::kBF16 ? 32 : kQuantizedRows;
-  segment.panel_bytes =
-      is_quantized(form) ? cols / kGroupSize * quantized_block_bytes(form) : cols * kLineBytes;
+/// Writes the codes of row r, four bytes to a line.
+void place_codes(bool wide, const StoredGroup& group, std::int64_t r, std::byte* lines) {
+  std::array<std::uint8_t, kGroupSize> bytes;
+  if (wide) {
+    std::copy_n(group.codes, kGroupSize, bytes.data());
+  } else {
+    for (std::size_t i = 0; i < 16; ++i)
+      bytes[i] = static_cast<std::uint8_t>(group.codes[i] | (group.codes[16 + i] << 4U));
+  }
+  for (std::int64_t j = 0; j < (wide ? 8 : 4); ++j)
+    std::memcpy(lines + j * kLineBytes + 4 * r, bytes.data() + 4 * j, 4);
+}
+
+/// Packs one stored row, given the block of its first column, as row r of a quantised panel.
+void pack_quantized_row(const Segment& segment, const StoredFormat& format, const std::byte* row,
+                        std::int64_t skipped_cols, std::int64_t r, std::byte* panel) {
+  const FormTraits traits = form_traits(segment.form);
+  const FormLayout layout = form_layout(segment.form);
+  StoredGroup group;
+  for (std::int64_t g = 0; g < segment.cols / kGroupSize; ++g) {
+    load_group(format, row, skipped_cols / kGroupSize + g, group);
+    std::byte* block = panel + segment.group_offset(g);
+    place_scales(traits, group, r, panel + segment.super_offset(g), block);
+    place_codes(traits.wide, group, r, block + layout.header_bytes);
+  }
+}
+
+void pack_plain_row(const Segment& segment, const StoredFormat& format, const std::byte* row,
+                    std::int64_t r, std::byte* panel) {
+  const std::int64_t size = format.block_bytes;
+  for (std::int64_t k = 0; k < segment.cols; ++k) {
+    std::memcpy(panel + k * kLineBytes + r * size, row + k * size, static_cast<std::size_t>(size));
+  }
+}
+
+/// Packs rows of one slice as rows of a segment from `first_row` on.
+class SlicePacker {
+ public:
+  SlicePacker(const Segment& segment, const WeightSlice& slice, std::int64_t first_row)
+      : segment_(segment),
+        slice_(slice),
+        first_row_(first_row),
+        format_(format_of(slice.tensor->type)),
+        reader_(slice) {}
+
+  /// `rows` counts from the slice's first.
+  Status pack(Range rows, std::vector<std::byte>& buffer) const {
+    const std::int64_t step = std::max<std::int64_t>(1, kReadBytes / reader_.row_bytes());
+    for (std::int64_t begin = rows.begin; begin < rows.end; begin += step) {
+      const Range some{begin, std::min(rows.end, begin + step)};
+      buffer.resize(static_cast<std::size_t>(some.size() * reader_.row_bytes()));
+      RETURN_IF_ERROR(reader_.read(some, buffer.data()));
+      for (std::int64_t i = 0; i < some.size(); ++i) {
+        place(first_row_ + begin + i, buffer.data() + i * reader_.row_bytes());
+      }
+    }
+    return {};
+  }
+
+ private:
+  void place(std::int64_t row, const std::byte* stored) const {
+    std::byte* panel = segment_.data + row / segment_.panel_rows * segment_.panel_bytes;
+    const std::int64_t r = row % segment_.panel_rows;
+    if (is_quantized(segment_.form)) {
+      pack_quantized_row(segment_, format_, stored, reader_.skipped_cols(), r, panel);
+    } else {
+      pack_plain_row(segment_, format_, stored, r, panel);
+    }
+  }
+
+  const Segment& segment_;
+  const WeightSlice& slice_;
+  const std::int64_t first_row_;
+  const StoredFormat& format_;
+  const SliceReader reader_;
+};
+
+/// Packs rows [rows.begin, rows.end) of a segment out of the slices it is stacked of.
+Status pack_rows(const Segment& segment, std::span<const WeightSlice> slices, Range rows) {
+  std::vector<std::byte> buffer;
+  std::int64_t first = 0;
+  for (const WeightSlice& slice : slices) {
+    const Range own{std::clamp(rows.begin - first, std::int64_t{0}, slice.rows.size()),
+                    std::clamp(rows.end - first, std::int64_t{0}, slice.rows.size())};
+    if (own.size() > 0) {
+      RETURN_IF_ERROR(SlicePacker(segment, slice, first).pack(own, buffer));
+    }
+    first += slice.rows.size();
+  }
+  return {};
+}
+
+/// Each thread packs a run of panels. The arena's memory is fresh: rows past the last are zeros.
+Status pack_segment(const Segment& segment, std::span<const WeightSlice> slices, ThreadPool& pool) {
+  std::mutex mutex;
+  Status first_error;
+  pool.run([&](int thread) {
+    const std::int64_t panels = segment.num_panels();
+    const std::int64_t threads = pool.num_threads();
+    const Range rows{panels * thread / threads * segment.panel_rows,
+                     std::min(segment.rows, panels * (thread + 1) / threads * segment.panel_rows)};
+    Status status = pack_rows(segment, slices, rows);
+    if (status.ok()) return;
+    const std::lock_guard lock(mutex);
+    if (first_error.ok()) first_error = std::move(status);
+  });
+  return first_error;
+}
+
+Segment make_segment(const WeightSlice& first, std::int64_t first_row, std::int64_t rows) {
+  const StoredFormat& format = format_of(first.tensor->type);
+  Segment segment{
+      .form = format.form, .first_row = first_row, .rows = rows, .cols = first.cols.size()};
+  const bool half = segment.form == WeightForm::kF16 || segment.form == WeightForm::kBF16;
+  segment.panel_rows = half ? 32 : kQuantizedRows;
+  if (!is_quantized(segment.form)) {
+    segment.panel_bytes = segment.cols * kLineBytes;
+    return segment;
+  }
+  const FormTraits traits = form_traits(segment.form);
+  if (traits.table) segment.table = code_table(format.type);
+  if (traits.super) {
+    segment.first_groups = kSuperGroups - first.cols.begin / kGroupSize % kSuperGroups;
+  }
+  const std::int64_t last = segment.cols / kGroupSize - 1;
+  segment.panel_bytes = segment.group_offset(last) + form_layout(segment.form).group_bytes;
   return segment;
+}
+
+/// Whether two slices can lie in one segment.
+bool alike(const WeightSlice& a, const WeightSlice& b) {
+  return a.tensor->type == b.tensor->type && a.cols == b.cols;
+}
+
+/// Scale and minimum of half h of a group, for row r of a quantised panel.
+struct Scale {
+  double scale = 0;
+  double min = 0;
+};
+
+Scale load_scale(const FormTraits& traits, const std::byte* super, const std::byte* header, int h,
+                 std::int64_t r) {
+  if (traits.table) return {.scale = load_as<float>(header + 4 * r)};
+  const std::byte* halves = traits.super ? super : header;
+  const auto half = [&](std::int64_t at) {
+    return static_cast<double>(f32_from_f16(load_as<std::uint16_t>(halves + 2 * at)));
+  };
+  Scale scale{.scale = half(r), .min = traits.min ? half(kQuantizedRows + r) : 0.0};
+  if (traits.super) {
+    const std::int64_t at = kQuantizedRows * h + r;
+    scale.scale *= load_as<std::int8_t>(header + at);
+    if (traits.min) {
+      scale.min *= load_as<std::int8_t>(header + kQuantizedRows * traits.halves + at);
+    }
+  }
+  return scale;
 }
 
 /// Row r of a quantised panel. All products and sums are exact in double, so the row is rounded
 /// once.
 void unpack_quantized(const Segment& segment, const std::byte* panel, std::int64_t r, float* out) {
-  const bool min = has_min(segment.form);
-  const std::int64_t header = kScalesBytes * (min ? 2 : 1);
+  const FormTraits traits = form_traits(segment.form);
+  const FormLayout layout = form_layout(segment.form);
   for (std::int64_t g = 0; g < segment.cols / kGroupSize; ++g) {
-    const std::byte* block = panel + g * quantized_block_bytes(segment.form);
-    const double scale = f32_from_f16(load_as<std::uint16_t>(block + 2 * r));
-    const double offset = min ? static_cast<double>(f32_from_f16(
-                                    load_as<std::uint16_t>(block + kScalesBytes + 2 * r)))
-                              : -scale * zero_point(segment.form);
-    const std::byte* lines = block + header + 4 * r;
-    float* group = out + g * kGroupSize;
+    const std::byte* block = panel + segment.group_offset(g);
+    const std::byte* lines = block + layout.header_bytes + 4 * r;
     for (std::int64_t i = 0; i < kGroupSize; ++i) {
-      unsigned value = 0;
-      if (segment.form == WeightForm::kQ8) {
-        value = std::to_integer<unsigned>(lines[i / 4 * kLineBytes + i % 4]);
-      } else {
-        const std::int64_t j = i % 16;
-        value = std::to_integer<unsigned>(lines[j / 4 * kLineBytes + j % 4]);
-        value = i < 16 ? value & 15U : value >> 4U;
-      }
-      group[i] = static_cast<float>(scale * value + offset);
+      const Scale scale = load_scale(traits, panel + segment.super_offset(g), block,
+                                     i < 16 ? 0 : traits.halves - 1, r);
+      const std::int64_t byte = traits.wide ? i : i % 16;
+      auto code = std::to_integer<int>(lines[byte / 4 * kLineBytes + byte % 4]);
+      if (!traits.wide) code = i < 16 ? code & 15 : code >> 4;
+      const int value = traits.table ? segment.table[code] : code - traits.zero_point;
+      out[g * kGroupSize + i] = static_cast<float>(scale.scale * value + scale.min);
     }
   }
 }
@@ -147,11 +236,27 @@ void unpack_plain(const Segment& segment, const std::byte* panel, std::int64_t r
   }
 }
 
+std::int64_t whole_lines(std::int64_t bytes) {
+  return (bytes + kLineBytes - 1) / kLineBytes * kLineBytes;
+}
+
 }  // namespace
 
-std::int64_t quantized_block_bytes(WeightForm form) {
-  const std::int64_t lines = form == WeightForm::kQ8 ? 8 : 4;
-  return kScalesBytes * (has_min(form) ? 2 : 1) + lines * kLineBytes;
+std::int64_t Segment::super_offset(std::int64_t g) const {
+  const FormLayout layout = form_layout(form);
+  if (layout.super_bytes == 0) return 0;
+  const std::int64_t shifted = g + kSuperGroups - first_groups;
+  const std::int64_t before = shifted / kSuperGroups;
+  const std::int64_t first_group =
+      std::max<std::int64_t>(0, before * kSuperGroups - (kSuperGroups - first_groups));
+  return before * layout.super_bytes + first_group * layout.group_bytes;
+}
+
+std::int64_t Segment::group_offset(std::int64_t g) const {
+  const FormLayout layout = form_layout(form);
+  if (layout.super_bytes == 0) return g * layout.group_bytes;
+  const std::int64_t supers = (g + kSuperGroups - first_groups) / kSuperGroups + 1;
+  return supers * layout.super_bytes + g * layout.group_bytes;
 }
 
 Result<std::unique_ptr<Weight>> PackedWeight::pack(std::span<const WeightSlice> slices,
@@ -160,45 +265,36 @@ Result<std::unique_ptr<Weight>> PackedWeight::pack(std::span<const WeightSlice> 
   std::unique_ptr<PackedWeight> weight(new PackedWeight);
   weight->rounding_ = rounding;
   weight->cols_ = slices[0].cols.size();
-  std::vector<Source> sources;
+  std::vector<std::span<const WeightSlice>> sources;
   for (std::size_t begin = 0, end = 0; begin < slices.size(); begin = end) {
-    const model::TensorType type = slices[begin].tensor->type;
     std::int64_t rows = 0;
-    for (end = begin; end < slices.size() && slices[end].tensor->type == type; ++end) {
+    for (end = begin; end < slices.size() && alike(slices[end], slices[begin]); ++end) {
       rows += slices[end].rows.size();
     }
-    sources.push_back({slices.subspan(begin, end - begin)});
-    weight->segments_.push_back(
-        make_segment(sources.back().format().form, weight->rows_, rows, weight->cols_));
+    sources.push_back(slices.subspan(begin, end - begin));
+    weight->segments_.push_back(make_segment(slices[begin], weight->rows_, rows));
     weight->rows_ += rows;
   }
   const Arena::Piece piece = arena.allocate(weight->bytes());
   if (piece.owner == nullptr) {
-    return resource_exhausted("no memory for a packed weight of " +
-                              std::to_string(weight->bytes()) + " bytes");
+    return resource_exhausted(
+        str_cat("no memory for a packed weight of ", weight->bytes(), " bytes"));
   }
   weight->memory_ = piece.owner;
   std::byte* at = piece.data;
   for (std::size_t s = 0; s < sources.size(); ++s) {
     Segment& segment = weight->segments_[s];
     segment.data = at;
-    at += (segment.bytes() + kLineBytes - 1) / kLineBytes * kLineBytes;
-    pool.run([&](int thread) {
-      const std::int64_t panels = segment.num_panels();
-      const std::int64_t end = panels * (thread + 1) / pool.num_threads();
-      for (std::int64_t p = panels * thread / pool.num_threads(); p < end; ++p) {
-        pack_panel(segment, sources[s], p);
-      }
-    });
+    at += whole_lines(segment.bytes());
+    RETURN_IF_ERROR(pack_segment(segment, sources[s], pool));
   }
   return std::unique_ptr<Weight>(std::move(weight));
 }
 
 std::size_t PackedWeight::bytes() const {
   std::int64_t bytes = 0;
-  for (const Segment& segment : segments_) {
-    bytes += (segment.bytes() + kLineBytes - 1) / kLineBytes * kLineBytes;
-  }
+  for (const Segment& segment : segments_)
+    bytes += whole_lines(segment.bytes());
   return static_cast<std::size_t>(bytes);
 }
 

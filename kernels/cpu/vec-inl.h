@@ -11,8 +11,8 @@
 #include <cstdint>
 #include <cstring>
 
+#include "common/base/float16.h"
 #include "hwy/highway.h"
-#include "kernels/float16.h"
 
 #if HWY_TARGET == HWY_AVX2 || HWY_TARGET == HWY_AVX3_DL
 #include <immintrin.h>

@@ -6,8 +6,8 @@
 #include <limits>
 
 #include "common/base/check.h"
+#include "common/base/float16.h"
 #include "kernels/checks.h"
-#include "kernels/float16.h"
 #include "kernels/weight_format.h"
 
 namespace brigade::kernels {
@@ -126,9 +126,13 @@ Result<std::unique_ptr<Weight>> ReferenceOps::pack(std::span<const WeightSlice> 
   weight->rounding = rounding;
   std::int64_t at = 0;
   for (const WeightSlice& slice : slices) {
-    const StoredFormat& format = *find_format(slice.tensor->type);
-    for (std::int64_t row = slice.rows.begin; row < slice.rows.end; ++row, ++at) {
-      decode_row(format, slice_row(format, slice, row), cols, weight->values.data() + at * cols);
+    const StoredFormat& format = format_of(slice.tensor->type);
+    const SliceReader reader(slice);
+    std::vector<std::byte> stored(static_cast<std::size_t>(reader.row_bytes()));
+    for (std::int64_t row = 0; row < slice.rows.size(); ++row, ++at) {
+      RETURN_IF_ERROR(reader.read({row, row + 1}, stored.data()));
+      decode_row(format, stored.data(), reader.skipped_cols(), cols,
+                 weight->values.data() + at * cols);
       weight->quantized[static_cast<std::size_t>(at)] = is_quantized(format.form);
     }
   }

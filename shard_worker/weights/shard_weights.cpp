@@ -2,12 +2,10 @@
 #include "shard_worker/weights/shard_weights.h"
 
 #include <array>
-#include <cstring>
 #include <string_view>
 
 #include "common/base/check.h"
 #include "common/base/strings.h"
-#include "kernels/float16.h"
 
 namespace brigade::worker {
 namespace {
@@ -29,23 +27,6 @@ using kernels::WeightSlice;
 ///     qkv, o, head        0.145   0.0013   98.4 %   at tp 3: 97.8 %
 // clang-format on
 constexpr Rounding kFine = Rounding::kTwice;
-
-/// A vector tensor as floats.
-std::vector<float> read_vector(const model::TensorInfo& tensor) {
-  std::vector<float> values(static_cast<std::size_t>(tensor.cols));
-  if (tensor.type == model::TensorType::kF32) {
-    std::memcpy(values.data(), tensor.data.data(), tensor.data.size());
-    return values;
-  }
-  const bool half = tensor.type == model::TensorType::kF16;
-  INVARIANT(half || tensor.type == model::TensorType::kBF16) << model::to_string(tensor.type);
-  for (std::size_t i = 0; i < values.size(); ++i) {
-    std::uint16_t bits;
-    std::memcpy(&bits, tensor.data.data() + 2 * i, sizeof bits);
-    values[i] = half ? kernels::f32_from_f16(bits) : kernels::f32_from_bf16(bits);
-  }
-  return values;
-}
 
 /// Takes a shard's slices of the file's tensors and counts what has been done.
 class ShardReader {
@@ -74,7 +55,7 @@ class ShardReader {
       weights.layers.push_back(std::move(layer));
     }
     if (shard_.last_stage) {
-      weights.output_norm = read_vector(tensor("output_norm.weight"));
+      ASSIGN_OR_RETURN(weights.output_norm, tensor("output_norm.weight").read_floats());
       if (head_is_embedding()) {
         weights.head = weights.embedding;
       } else {
@@ -104,13 +85,13 @@ class ShardReader {
   Result<LayerWeights> read_layer(const std::string& prefix) {
     const auto name = [&](std::string_view part) { return str_cat(prefix, part, ".weight"); };
     LayerWeights layer;
-    layer.attn_norm = read_vector(tensor(name("attn_norm")));
+    ASSIGN_OR_RETURN(layer.attn_norm, tensor(name("attn_norm")).read_floats());
     ASSIGN_OR_RETURN(layer.qkv, pack({slice(name("attn_q"), q_rows_, hidden_),
                                       slice(name("attn_k"), kv_rows_, hidden_),
                                       slice(name("attn_v"), kv_rows_, hidden_)},
                                      kFine));
     ASSIGN_OR_RETURN(layer.o, pack({slice(name("attn_output"), hidden_, q_rows_)}, kFine));
-    layer.ffn_norm = read_vector(tensor(name("ffn_norm")));
+    ASSIGN_OR_RETURN(layer.ffn_norm, tensor(name("ffn_norm")).read_floats());
     ASSIGN_OR_RETURN(layer.gate_up, pack({slice(name("ffn_gate"), shard_.ffn, hidden_),
                                           slice(name("ffn_up"), shard_.ffn, hidden_)}));
     ASSIGN_OR_RETURN(layer.down, pack({slice(name("ffn_down"), hidden_, shard_.ffn)}));

@@ -19,8 +19,8 @@ namespace {
 
 using namespace kernels;  // NOLINT: a program of its own
 
-constexpr auto kQ4_1 = model::TensorType::kQ4_1;
-constexpr auto kQ8_0 = model::TensorType::kQ8_0;
+constexpr auto kQ4_1 = TensorType::kQ4_1;
+constexpr auto kQ8_0 = TensorType::kQ8_0;
 constexpr std::int64_t kHidden = 576;
 constexpr std::int64_t kIntermediate = 1536;
 constexpr std::int64_t kLayers = 30;
@@ -91,7 +91,7 @@ void bench_product(CpuTarget target, model::TensorType type, std::int64_t rows, 
   const auto weight = random_weight(*ops, type, rows, cols);
   OwnedMatrix x = random_matrix(random, tokens, cols);
   OwnedMatrix out(tokens, rows);
-  const bool int8 = is_quantized(find_format(type)->form);
+  const bool int8 = is_quantized(format_of(type).form);
   const std::string name = std::string(what) + " " + std::to_string(rows) + "x" +
                            std::to_string(cols) + " M = " + std::to_string(tokens);
   const double operations = 2.0 * static_cast<double>(rows * cols * tokens);

@@ -81,7 +81,7 @@ void check_against_reference(CpuTarget target, const Case& c) {
   const auto floats = cpu_ops(target, 1, ActivationMode::kFloat);
   CHECK(worst(product(*floats, {tensor.all()}, x), expected,
               [&](std::int64_t i) { return chain_bound(c.cols + 3, magnitude(i)) + 1e-30; }) <= 1);
-  if (!is_quantized(find_format(c.type)->form)) return;
+  if (!is_quantized(format_of(c.type).form)) return;
 
   const auto int8 = cpu_ops(target);
   const OwnedMatrix actual = product(*int8, {tensor.all()}, x);
@@ -200,10 +200,14 @@ TEST_CASE("extreme weights and activations stay exact integers in every group") 
          {std::byte{0xff}, std::byte{0x00}, std::byte{0x80}, std::byte{0x7f}}) {
       Random random(17);
       OwnedTensor tensor(random, type, 16, 32);
-      const auto block = static_cast<std::size_t>(find_format(type)->block_bytes);
-      const std::size_t header = type == model::TensorType::kQ4_1 ? 4 : 2;
+      const auto block = static_cast<int>(format_of(type).block_bytes);
+      const ScalePlaces places = scale_places(type);
+      const auto is_half = [](int at, int place) {
+        return place >= 0 && (at == place || at == place + 1);
+      };
       for (std::size_t i = 0; i < tensor.bytes.size(); ++i) {
-        if (i % block >= header) tensor.bytes[i] = fill;
+        const int at = static_cast<int>(i) % block;
+        if (!is_half(at, places.scale) && !is_half(at, places.min)) tensor.bytes[i] = fill;
       }
       OwnedMatrix x(3, 32);
       for (std::size_t i = 0; i < x.values.size(); ++i) {

@@ -7,36 +7,6 @@
 
 namespace brigade::kernels {
 
-TEST_CASE("stored blocks decode to the values their format defines") {
-  std::vector<std::byte> block(20);
-  OwnedTensor::put_half(&block[0], 0.5F);
-  OwnedTensor::put_half(&block[2], -3.0F);
-  block[4] = std::byte{0x2f};   // elements 0 and 16
-  block[19] = std::byte{0x91};  // elements 15 and 31
-  double out[32];
-  decode_row(*find_format(model::TensorType::kQ4_1), block.data(), 32, out);
-  CHECK(out[0] == 15 * 0.5 - 3);
-  CHECK(out[16] == 2 * 0.5 - 3);
-  CHECK(out[15] == 1 * 0.5 - 3);
-  CHECK(out[31] == 9 * 0.5 - 3);
-  CHECK(out[1] == -3);
-
-  std::vector<std::byte> wide(34);
-  OwnedTensor::put_half(&wide[0], 0.25F);
-  wide[2] = std::byte{0x80};
-  wide[33] = std::byte{0x7f};
-  decode_row(*find_format(model::TensorType::kQ8_0), wide.data(), 32, out);
-  CHECK(out[0] == -32);
-  CHECK(out[31] == 31.75);
-
-  std::vector<std::byte> narrow(18);
-  OwnedTensor::put_half(&narrow[0], 2.0F);
-  narrow[2] = std::byte{0xf0};
-  decode_row(*find_format(kQ4_0), narrow.data(), 32, out);
-  CHECK(out[0] == -16);
-  CHECK(out[16] == 14);
-}
-
 TEST_CASE("halves survive a round trip, and rounding is to nearest even") {
   int wrong = 0;
   for (std::uint32_t bits = 0; bits < 0x10000; ++bits) {
@@ -56,12 +26,13 @@ TEST_CASE("halves survive a round trip, and rounding is to nearest even") {
 
 TEST_CASE("slices that do not fit their tensor are refused with the reason") {
   Random random(1);
-  const OwnedTensor tensor(random, model::TensorType::kQ8_0, 10, 96);
-  const OwnedTensor narrow(random, model::TensorType::kQ8_0, 10, 64);
-  OwnedTensor cut(random, model::TensorType::kQ8_0, 10, 96);
-  cut.info.data = cut.info.data.first(900);
-  OwnedTensor unknown(random, model::TensorType::kQ8_0, 10, 96);
-  unknown.info.type = static_cast<model::TensorType>(14);
+  const OwnedTensor tensor(random, TensorType::kQ8_0, 10, 96);
+  const OwnedTensor narrow(random, TensorType::kQ8_0, 10, 64);
+  const OwnedTensor super(random, TensorType::kQ4_K, 10, 512);
+  OwnedTensor cut(random, TensorType::kQ8_0, 10, 96);
+  cut.info.bytes = 900;
+  OwnedTensor gone(random, TensorType::kQ8_0, 10, 96);
+  gone.info.source = std::make_shared<model::MemorySource>(std::span(gone.bytes).first(900));
   struct Bad {
     std::vector<WeightSlice> slices;
     std::string_view reason;
@@ -73,12 +44,13 @@ TEST_CASE("slices that do not fit their tensor are refused with the reason") {
       {{{&tensor.info, {-1, 4}, {0, 96}}}, "rows [-1, 4)"},
       {{{&tensor.info, {4, 4}, {0, 96}}}, "rows [4, 4)"},
       {{{&tensor.info, {0, 4}, {0, 128}}}, "columns [0, 128) of 96"},
-      {{{&tensor.info, {0, 4}, {16, 48}}}, "in blocks of 32"},
+      {{{&tensor.info, {0, 4}, {16, 48}}}, "in units of 32"},
+      {{{&super.info, {0, 4}, {16, 48}}}, "in units of 32"},
       {{tensor.all(), narrow.all()}, "64 columns stacked on 96"},
       {{cut.all()}, "900 bytes are too few"},
-      {{unknown.all()}, "type 14"},
+      {{gone.all()}, "wanted at"},
   };
-  const auto cpu = cpu_ops(CpuTarget::kScalar);
+  const auto cpu = cpu_ops(CpuTarget::kScalar, /*threads=*/2);
   const auto reference = make_reference_ops(ActivationMode::kInt8);
   for (const Bad& bad : table) {
     for (Ops* ops : {cpu.get(), reference.get()}) {
@@ -86,6 +58,28 @@ TEST_CASE("slices that do not fit their tensor are refused with the reason") {
       REQUIRE(!result.ok());
       CHECK_MESSAGE(result.status().message().find(bad.reason) != std::string::npos,
                     result.status().message());
+    }
+  }
+}
+
+TEST_CASE("packed rows are the stored ones to the bit, from any column on") {
+  for (const TensorType type : kAllTypes) {
+    CAPTURE(type_name(type));
+    Random random(41);
+    const OwnedTensor tensor(random, type, 37, 1024);
+    const auto reference = make_reference_ops(ActivationMode::kInt8);
+    const auto cpu = cpu_ops(CpuTarget::kScalar, /*threads=*/3);
+    for (const Range cols : {Range{0, 1024}, {32, 64}, {224, 288}, {256, 1024}, {96, 992}}) {
+      const std::vector<WeightSlice> slices = {{&tensor.info, {3, 37}, cols},
+                                               {&tensor.info, {0, 9}, cols}};
+      std::vector<std::int32_t> tokens(43);
+      for (std::size_t i = 0; i < tokens.size(); ++i)
+        tokens[i] = static_cast<std::int32_t>(i);
+      OwnedMatrix expected(43, cols.size());
+      reference->embed(*pack(*reference, slices), 0, tokens, expected.view());
+      OwnedMatrix packed(43, cols.size());
+      cpu->embed(*pack(*cpu, slices), 0, tokens, packed.view());
+      CHECK(same_bits(packed.view(), 0, expected.view()));
     }
   }
 }

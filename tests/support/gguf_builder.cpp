@@ -106,6 +106,8 @@ std::string encode_tensor(TensorType type, std::span<const float> values) {
       case TensorType::kQ4_1:
         append_q4_1(out, values.subspan(i, block));
         break;
+      default:
+        INVARIANT(false) << "values are not rounded to " << model::to_string(type);
     }
   }
   return out;

@@ -3,7 +3,11 @@
 
 #include <doctest/doctest.h>
 
+#include <unistd.h>
+
 #include <cstring>
+#include <filesystem>
+#include <fstream>
 #include <vector>
 
 #include "common/base/random.h"
@@ -18,7 +22,7 @@ using test::GgufBuilder;
 using test::TempFile;
 
 Result<std::shared_ptr<const GgufFile>> open_bytes(const std::string& bytes) {
-  return GgufFile::open(TempFile(bytes).path());  // the mapping outlives the name
+  return GgufFile::open(TempFile(bytes).path());  // the open file outlives its name
 }
 
 std::vector<float> ramp(std::size_t size) {
@@ -84,11 +88,14 @@ TEST_CASE("keys of every kind and tensors of every readable type are found in ve
     CHECK(q8->rows == 2);
     CHECK(q8->cols == 32);
     CHECK(q8->row_bytes() == 34);
-    CHECK(q8->data.size() == 68);
+    CHECK(q8->bytes == 68);
     CHECK(file.find_tensor("f16")->rows == 1);
-    CHECK(file.find_tensor("q4_1")->data.size() == 40);
+    CHECK(file.find_tensor("q4_1")->bytes == 40);
     const TensorInfo* f32 = file.find_tensor("f32");
-    CHECK(std::memcmp(f32->data.data(), ramp(6).data(), 24) == 0);
+    CHECK(*f32->read_floats() == ramp(6));
+    CHECK(*file.find_tensor("f16")->read_floats() == ramp(5));
+    CHECK(*file.find_tensor("bf16")->read_floats() == ramp(4));
+    CHECK(q8->read_floats().status().code() == StatusCode::kInvalidArgument);
     CHECK(file.find_tensor("none") == nullptr);
   }
 }
@@ -128,9 +135,9 @@ TEST_CASE("a header with any byte changed is read or refused, without a crash") 
         continue;
       }
       for (const TensorInfo& tensor : (*opened)->tensors()) {  // what is promised can be read
-        REQUIRE(tensor.data.size() == static_cast<std::size_t>(tensor.rows * tensor.row_bytes()));
-        CHECK(tensor.data.front() == tensor.data.front());
-        CHECK(tensor.data.back() == tensor.data.back());
+        REQUIRE(tensor.bytes == static_cast<std::uint64_t>(tensor.rows * tensor.row_bytes()));
+        std::vector<std::byte> stored(tensor.bytes);
+        CHECK(tensor.read(0, stored).ok());
       }
     }
   }
@@ -167,9 +174,10 @@ TEST_CASE("counts and lengths that the file cannot hold are refused before memor
 
 TEST_CASE("what is not little-endian GGUF 2 or 3 is refused") {
   std::string bytes = everything().build();
-  check_refused("GGML" + bytes.substr(4), "magic");
+  bytes[4] = 4;
+  check_refused(bytes, "GGUF version 4; 2 and 3");
   bytes[4] = 1;
-  check_refused(bytes, "version is 1;");
+  check_refused(bytes, "GGUF version 1, which is obsolete");
   bytes[4] = 0;
   bytes[7] = 3;
   check_refused(bytes, "big-endian");
@@ -202,7 +210,7 @@ TEST_CASE("alignment is honoured and its value checked") {
   builder.add_tensor("b", TensorType::kF32, 0, 1, ramp(1));
   const auto opened = open_bytes(builder.build());
   REQUIRE(opened.ok());
-  CHECK((*opened)->find_tensor("b")->data.data() - (*opened)->find_tensor("a")->data.data() == 64);
+  CHECK((*opened)->find_tensor("b")->offset - (*opened)->find_tensor("a")->offset == 64);
   for (std::uint32_t bad : {0U, 3U, 4U, 1U << 17U}) {
     check_refused(GgufBuilder().add_u32("general.alignment", bad).build(), "general.alignment");
   }
@@ -213,12 +221,12 @@ TEST_CASE("tensors with shapes, types or places that cannot be are refused by na
   const auto tensor = [](const std::vector<std::uint64_t>& dims, std::uint32_t type) {
     return GgufBuilder().add_raw_tensor("t", dims, type, std::string(256, 'x')).build();
   };
-  check_refused(tensor({32, 1}, 12), "tensor \"t\" is stored as Q4_K (12)");
+  check_refused(tensor({256, 1}, 29), "tensor \"t\" is stored as IQ1_M (29)");
   check_refused(tensor({32, 1}, 255), "unknown type (255)");
-  check_refused(tensor({4}, 4), "unknown type (4)");
+  check_refused(tensor({4}, 4), "Q4_2, removed from ggml (4)");
   check_refused(tensor({}, 0), "0 dimensions");
   check_refused(tensor({1, 1, 1, 1, 1}, 0), "5 dimensions");
-  check_refused(tensor({2, 2, 2}, 0), "2 can be used");
+  check_refused(tensor({2, 2, 2, 2}, 0), "3 can be used");
   check_refused(tensor({0, 2}, 0), "the size 0");
   check_refused(tensor({1ULL << 63U, 2}, 0), "the size");
   check_refused(tensor({(1ULL << 31U) - 1, (1ULL << 31U) - 1}, 0), "needs");
@@ -234,6 +242,125 @@ TEST_CASE("tensors with shapes, types or places that cannot be are refused by na
   check_refused(overlapping, "not a multiple of 32");
   check_refused(GgufBuilder().add_raw_tensor(std::string(257, 'n'), {1}, 0, "xxxx").build(),
                 "name of tensor 0 is 257 bytes long");
+}
+
+TEST_CASE("a stack of matrices is read as rows, and says how many it has") {
+  const std::string bytes =
+      GgufBuilder().add_raw_tensor("experts", {32, 3, 5}, 0, std::string(1920, 'x')).build();
+  const auto opened = open_bytes(bytes);
+  REQUIRE_MESSAGE(opened.ok(), opened.status().message());
+  const TensorInfo* experts = (*opened)->find_tensor("experts");
+  CHECK(experts->rows == 15);
+  CHECK(experts->cols == 32);
+  CHECK(experts->num_matrices == 5);
+}
+
+TEST_CASE("what is not GGUF is called by its name, with what to do") {
+  using namespace std::string_literals;
+  const std::vector<std::pair<std::string, std::string_view>> table = {
+      {"%PDF-1.7\n"s, "a PDF document"},
+      {"<!DOCTYPE html><html>"s, "a web page; the download gave a page"},
+      {"version https://git-lfs.github.com/spec/v1\n"s, "`git lfs pull`"},
+      {"\x50\x1f\x03\0\0\0\0\0{\"__metadata__\":"s, "safetensors; convert it"},
+      {"PK\x03\x04\x14\0"s, "a PyTorch checkpoint; convert it"},
+      {"lmgg\x01\0\0\0"s, "a GGML file of before GGUF"},
+      {"{\"architectures\": []}"s, "JSON"},
+      {"Dear user,\n"s, "text"},
+      {"GG"s, "text"},
+      {"\x7f\x45LF\x02"s, "it begins with"},
+  };
+  for (const auto& [bytes, part] : table) {
+    check_refused(bytes, part);
+    check_refused(bytes, "not a GGUF file but"s.substr(0, 15));
+  }
+}
+
+TEST_CASE("a file that is cut short after it was opened gives an error and no signal") {
+  const TempFile temp(everything().build());
+  const auto opened = GgufFile::open(temp.path());
+  REQUIRE(opened.ok());
+  const TensorInfo* last = (*opened)->find_tensor("q4_1");
+  std::vector<std::byte> stored(last->bytes);
+  CHECK(last->read(0, stored).ok());
+  CHECK_FALSE(last->read(1, stored).ok());
+  std::filesystem::resize_file(temp.path(), last->offset + 1);
+  const Status status = last->read(0, stored);
+  CHECK(status.code() == StatusCode::kDataLoss);
+  CHECK(status.message().find("was cut short after it was opened") != std::string::npos);
+}
+
+namespace {
+
+/// The parts of a model in a folder of their own.
+class PartsFolder {
+ public:
+  PartsFolder() {
+    static int counter = 0;
+    folder_ = std::filesystem::temp_directory_path() /
+              str_cat("brigade-parts-", getpid(), "-", counter++);
+    std::filesystem::create_directory(folder_);
+  }
+  ~PartsFolder() { std::filesystem::remove_all(folder_); }
+
+  [[nodiscard]] std::string path(int number, int count) const {
+    return folder_ / str_cat("m-0000", number, "-of-0000", count, ".gguf");
+  }
+  /// Part `number` (from 1) with one tensor of that name, which says it is `index` of `count`.
+  void write(int number, int count, std::uint32_t index, std::uint32_t says_count,
+             std::uint32_t num_tensors, std::string_view tensor = "") const {
+    GgufBuilder builder;
+    builder.add_u32("split.no", index).add_u32("split.count", says_count);
+    builder.add_u32("split.tensors.count", num_tensors);
+    if (number == 1) builder.add_string("name", "whole");
+    builder.add_tensor(tensor.empty() ? str_cat("t", number) : std::string(tensor),
+                       TensorType::kF32, 0, 2, std::vector<float>{1.0F * number, 2});
+    std::ofstream(path(number, count), std::ios::binary) << builder.build();
+  }
+
+ private:
+  std::filesystem::path folder_;
+};
+
+}  // namespace
+
+TEST_CASE("a model in parts is opened by its first") {
+  const PartsFolder parts;
+  for (int i = 1; i <= 3; ++i)
+    parts.write(i, 3, static_cast<std::uint32_t>(i - 1), 3, 3);
+  const auto opened = GgufFile::open(parts.path(1, 3));
+  REQUIRE_MESSAGE(opened.ok(), opened.status().message());
+  CHECK((*opened)->num_parts() == 3);
+  CHECK(*(*opened)->string("name") == "whole");
+  CHECK((*opened)->name() == "m");
+  for (float i : {1.0F, 2.0F, 3.0F}) {
+    CHECK(*(*opened)->find_tensor(str_cat("t", i))->read_floats() == std::vector<float>{i, 2});
+  }
+}
+
+TEST_CASE("parts that are missing, of another model or out of order are refused by name") {
+  const auto refused = [](const std::string& path, std::string_view part) {
+    const auto file = GgufFile::open(path);
+    REQUIRE_FALSE(file.ok());
+    CHECK_MESSAGE(file.status().message().find(part) != std::string::npos, file.status().message());
+  };
+  const PartsFolder parts;
+  parts.write(1, 2, 0, 2, 2);
+  refused(parts.path(1, 2), "part 2 of 2: cannot open");
+  parts.write(2, 2, 1, 2, 2);
+  refused(parts.path(2, 2), "name the first, which ends in -00001-of-00002.gguf");
+  parts.write(2, 2, 0, 2, 2);
+  refused(parts.path(1, 2), "says it is part 1 of 2, not 2 of 2");
+  parts.write(2, 2, 1, 3, 2);
+  refused(parts.path(1, 2), "says it is part 2 of 3");
+  parts.write(2, 2, 1, 2, 2, "t1");
+  refused(parts.path(1, 2), "tensor \"t1\" is there twice");
+  parts.write(2, 2, 1, 2, 2);
+  parts.write(1, 2, 0, 2, 9);
+  refused(parts.path(1, 2), "have 2 tensors together, not 9");
+  parts.write(1, 2, 0, 1U << 20U, 2);
+  refused(parts.path(1, 2), "at most 512 parts");
+  const TempFile renamed(GgufBuilder().add_u32("split.no", 0).add_u32("split.count", 2).build());
+  refused(renamed.path(), "its name must end in -00001-of-00002.gguf");
 }
 
 }  // namespace brigade::model

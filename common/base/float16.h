@@ -4,7 +4,7 @@
 #include <bit>
 #include <cstdint>
 
-namespace brigade::kernels {
+namespace brigade {
 
 /// IEEE binary16 to binary32, exact, denormals, infinities and NaN included.
 [[nodiscard]] constexpr float f32_from_f16(std::uint16_t h) {
@@ -46,4 +46,4 @@ namespace brigade::kernels {
   return std::bit_cast<float>(static_cast<std::uint32_t>(b) << 16);
 }
 
-}  // namespace brigade::kernels
+}  // namespace brigade

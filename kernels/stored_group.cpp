@@ -1,0 +1,246 @@
+// SPDX-License-Identifier: Apache-2.0
+/// ggml's blocks, as llama.cpp's ggml-common.h lays them out: how 32 of their weights are found.
+#include <cmath>
+
+#include "common/base/check.h"
+#include "common/base/float16.h"
+#include "kernels/weight_format.h"
+
+namespace brigade::kernels {
+namespace {
+
+using model::TensorType;
+
+constexpr std::int8_t kIq4Table[16] = {-127, -104, -83, -65, -49, -35, -22, -10,
+                                       1,    13,   25,  38,  53,  69,  89,  113};
+/// Twice the values of a 4-bit float (E2M1), whose halves are not integers.
+constexpr std::int8_t kE2m1Table[16] = {0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12};
+
+unsigned byte_at(const std::byte* p, std::int64_t i) {
+  return std::to_integer<unsigned>(p[i]);
+}
+
+std::uint16_t half_at(const std::byte* p) {
+  return load_as<std::uint16_t>(p);
+}
+
+std::uint16_t negated(std::uint16_t half) {
+  return static_cast<std::uint16_t>(half ^ 0x8000U);
+}
+
+/// Types with blocks of 32: element j is the low half of byte j, element 16 + j the high half.
+void load_nibbles(const std::byte* qs, std::uint8_t* codes) {
+  for (int j = 0; j < 16; ++j) {
+    const unsigned byte = byte_at(qs, j);
+    codes[j] = static_cast<std::uint8_t>(byte & 15U);
+    codes[16 + j] = static_cast<std::uint8_t>(byte >> 4U);
+  }
+}
+
+/// As load_nibbles with a fifth bit of element i in bit i of `high`, and `add` to all.
+void load_five_bits(const std::byte* qs, std::uint32_t high, unsigned add, std::uint8_t* codes) {
+  load_nibbles(qs, codes);
+  for (unsigned i = 0; i < 32; ++i) {
+    codes[i] = static_cast<std::uint8_t>(codes[i] + (((high >> i) & 1U) << 4U) + add);
+  }
+}
+
+/// A K type's 12 bytes of eight 6-bit scales and eight 6-bit minima.
+void load_six_bits(const std::byte* s, std::int64_t j, StoredGroup& group) {
+  unsigned scale = 0;
+  unsigned min = 0;
+  if (j < 4) {
+    scale = byte_at(s, j) & 63U;
+    min = byte_at(s, j + 4) & 63U;
+  } else {
+    scale = (byte_at(s, j + 4) & 15U) | ((byte_at(s, j - 4) >> 6U) << 4U);
+    min = (byte_at(s, j + 4) >> 4U) | ((byte_at(s, j) >> 6U) << 4U);
+  }
+  group.sub_scale[0] = group.sub_scale[1] = static_cast<std::int8_t>(scale);
+  group.sub_min[0] = group.sub_min[1] = static_cast<std::int8_t>(min);
+}
+
+void load_q2_k(const std::byte* block, std::int64_t g, StoredGroup& group) {
+  const std::byte* qs = block + 16 + g / 4 * 32;
+  const auto shift = static_cast<unsigned>(g % 4 * 2);
+  for (std::int64_t i = 0; i < 32; ++i)
+    group.codes[i] = static_cast<std::uint8_t>((byte_at(qs, i) >> shift) & 3U);
+  group.scale = half_at(block + 80);
+  group.min = negated(half_at(block + 82));
+  for (std::int64_t h = 0; h < 2; ++h) {
+    const unsigned both = byte_at(block, 2 * g + h);
+    group.sub_scale[h] = static_cast<std::int8_t>(both & 15U);
+    group.sub_min[h] = static_cast<std::int8_t>(both >> 4U);
+  }
+}
+
+/// weight = d * scale * (code - 4): the minimum is -d times 4 * scale, which fits an int8.
+void load_q3_k(const std::byte* block, std::int64_t g, StoredGroup& group) {
+  const std::byte* qs = block + 32 + g / 4 * 32;
+  const std::byte* scales = block + 96;
+  const auto shift = static_cast<unsigned>(g % 4 * 2);
+  const auto bit = static_cast<unsigned>(g);
+  for (std::int64_t i = 0; i < 32; ++i) {
+    const unsigned high = (byte_at(block, i) >> bit) & 1U;
+    group.codes[i] = static_cast<std::uint8_t>(((byte_at(qs, i) >> shift) & 3U) | (high << 2U));
+  }
+  group.scale = half_at(block + 108);
+  group.min = negated(group.scale);
+  for (std::int64_t h = 0; h < 2; ++h) {
+    const std::int64_t i = 2 * g + h;
+    const unsigned low = i < 8 ? byte_at(scales, i) & 15U : byte_at(scales, i - 8) >> 4U;
+    const unsigned high = (byte_at(scales, 8 + i % 4) >> static_cast<unsigned>(i / 4 * 2)) & 3U;
+    const int scale = static_cast<int>(low | (high << 4U)) - 32;
+    group.sub_scale[h] = static_cast<std::int8_t>(scale);
+    group.sub_min[h] = static_cast<std::int8_t>(4 * scale);
+  }
+}
+
+void load_q4_k(const std::byte* block, std::int64_t g, StoredGroup& group) {
+  const std::byte* qs = block + 16 + g / 2 * 32;
+  const auto shift = static_cast<unsigned>(g % 2 * 4);
+  for (std::int64_t i = 0; i < 32; ++i)
+    group.codes[i] = static_cast<std::uint8_t>((byte_at(qs, i) >> shift) & 15U);
+  group.scale = half_at(block);
+  group.min = negated(half_at(block + 2));
+  load_six_bits(block + 4, g, group);
+}
+
+void load_q5_k(const std::byte* block, std::int64_t g, StoredGroup& group) {
+  const std::byte* qh = block + 16;
+  const std::byte* qs = block + 48 + g / 2 * 32;
+  const auto shift = static_cast<unsigned>(g % 2 * 4);
+  const auto bit = static_cast<unsigned>(g);
+  for (std::int64_t i = 0; i < 32; ++i) {
+    const unsigned high = (byte_at(qh, i) >> bit) & 1U;
+    group.codes[i] = static_cast<std::uint8_t>(((byte_at(qs, i) >> shift) & 15U) | (high << 4U));
+  }
+  group.scale = half_at(block);
+  group.min = negated(half_at(block + 2));
+  load_six_bits(block + 4, g, group);
+}
+
+void load_q6_k(const std::byte* block, std::int64_t g, StoredGroup& group) {
+  const std::byte* ql = block + g / 4 * 64 + g % 2 * 32;
+  const std::byte* qh = block + 128 + g / 4 * 32;
+  const unsigned low_shift = g % 4 >= 2 ? 4 : 0;
+  const auto high_shift = static_cast<unsigned>(g % 4 * 2);
+  for (std::int64_t i = 0; i < 32; ++i) {
+    const unsigned low = (byte_at(ql, i) >> low_shift) & 15U;
+    const unsigned high = (byte_at(qh, i) >> high_shift) & 3U;
+    group.codes[i] = static_cast<std::uint8_t>((low | (high << 4U)) + 96);  // 128 - 32
+  }
+  group.scale = half_at(block + 208);
+  for (std::int64_t h = 0; h < 2; ++h)
+    group.sub_scale[h] = load_as<std::int8_t>(block + 192 + 2 * g + h);
+}
+
+void load_iq4_xs(const std::byte* block, std::int64_t g, StoredGroup& group) {
+  const unsigned low = (byte_at(block, 4 + g / 2) >> static_cast<unsigned>(g % 2 * 4)) & 15U;
+  const unsigned high = (half_at(block + 2) >> static_cast<unsigned>(2 * g)) & 3U;
+  load_nibbles(block + 8 + 16 * g, group.codes);
+  const int scale = static_cast<int>(low | (high << 4U)) - 32;
+  group.wide_scale = f32_from_f16(half_at(block)) * static_cast<float>(scale);
+}
+
+void load_small(TensorType type, const std::byte* block, StoredGroup& group) {
+  group.scale = half_at(block);
+  switch (type) {
+    case TensorType::kQ4_0:
+      return load_nibbles(block + 2, group.codes);
+    case TensorType::kQ4_1:
+      group.min = half_at(block + 2);
+      return load_nibbles(block + 4, group.codes);
+    case TensorType::kQ5_0:
+      // 128 - 16
+      return load_five_bits(block + 6, load_as<std::uint32_t>(block + 2), 112, group.codes);
+    case TensorType::kQ5_1:
+      group.min = half_at(block + 2);
+      return load_five_bits(block + 8, load_as<std::uint32_t>(block + 4), 0, group.codes);
+    case TensorType::kIQ4_NL:
+      group.wide_scale = f32_from_f16(group.scale);
+      return load_nibbles(block + 2, group.codes);
+    case TensorType::kMXFP4:
+      // The exponent counts whole values; the table has them doubled.
+      group.wide_scale = std::ldexp(1.0F, static_cast<int>(byte_at(block, 0)) - 128);
+      return load_nibbles(block + 1, group.codes);
+    default:
+      INVARIANT(type == TensorType::kQ8_0) << model::to_string(type);
+      for (std::int64_t i = 0; i < 32; ++i)
+        group.codes[i] = static_cast<std::uint8_t>(byte_at(block, 2 + i) ^ 128U);
+  }
+}
+
+/// The integer is made before it is scaled, so that an infinite scale meets no difference of
+/// infinities.
+void decode_group(const StoredFormat& format, const StoredGroup& group, double* out) {
+  const FormTraits traits = form_traits(format.form);
+  const bool centred = format.type == TensorType::kQ3_K;
+  const int zero_point = centred ? 4 : traits.zero_point;
+  const std::int8_t* table = traits.table ? code_table(format.type) : nullptr;
+  for (int i = 0; i < kGroupSize; ++i) {
+    const int half = i / 16;
+    double scale = traits.table ? group.wide_scale : f32_from_f16(group.scale);
+    double min = traits.min && !centred ? f32_from_f16(group.min) : 0.0F;
+    if (traits.super) scale *= group.sub_scale[half];
+    if (traits.super && traits.min && !centred) min *= group.sub_min[half];
+    const int value = traits.table ? table[group.codes[i]] : group.codes[i] - zero_point;
+    out[i] = scale * value + min;
+  }
+}
+
+}  // namespace
+
+const std::int8_t* code_table(TensorType type) {
+  return type == TensorType::kMXFP4 ? kE2m1Table : kIq4Table;
+}
+
+void load_group(const StoredFormat& format, const std::byte* row, std::int64_t index,
+                StoredGroup& group) {
+  const std::int64_t groups = format.block_elements / kGroupSize;
+  const std::byte* block = row + index / groups * format.block_bytes;
+  const std::int64_t g = index % groups;
+  switch (format.type) {
+    case TensorType::kQ2_K:
+      return load_q2_k(block, g, group);
+    case TensorType::kQ3_K:
+      return load_q3_k(block, g, group);
+    case TensorType::kQ4_K:
+      return load_q4_k(block, g, group);
+    case TensorType::kQ5_K:
+      return load_q5_k(block, g, group);
+    case TensorType::kQ6_K:
+      return load_q6_k(block, g, group);
+    case TensorType::kIQ4_XS:
+      return load_iq4_xs(block, g, group);
+    default:
+      return load_small(format.type, block, group);
+  }
+}
+
+void decode_row(const StoredFormat& format, const std::byte* row, std::int64_t skip,
+                std::int64_t cols, double* out) {
+  if (is_quantized(format.form)) {
+    StoredGroup group;
+    for (std::int64_t g = 0; g < cols / kGroupSize; ++g) {
+      load_group(format, row, skip / kGroupSize + g, group);
+      decode_group(format, group, out + g * kGroupSize);
+    }
+    return;
+  }
+  for (std::int64_t k = 0; k < cols; ++k) {
+    const std::byte* p = row + (skip + k) * format.block_bytes;
+    switch (format.form) {
+      case WeightForm::kF16:
+        out[k] = f32_from_f16(half_at(p));
+        break;
+      case WeightForm::kBF16:
+        out[k] = f32_from_bf16(half_at(p));
+        break;
+      default:
+        out[k] = load_as<float>(p);
+    }
+  }
+}
+
+}  // namespace brigade::kernels
