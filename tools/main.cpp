@@ -11,6 +11,7 @@
 #include "common/base/strings.h"
 #include "common/config/topology.h"
 #include "tools/commands.h"
+#include "tools/inspect.h"
 #include "tools/keys.h"
 #include "tools/launch.h"
 #include "tools/supervisor.h"
@@ -229,6 +230,35 @@ void add_tokenize(CLI::App& app, Action& action) {
   });
 }
 
+void add_inspect(CLI::App& app, Action& action) {
+  auto* command = app.add_subcommand("inspect", "Tell what a model file is and what it needs");
+  command->footer(
+      "Says what the file holds, tensors by type, how much memory each rank of a grid would take,\n"
+      "the tokenizer and the chat template, and warns of what looks wrong. Reads the header "
+      "alone:\n"
+      "large files take no longer. A model in parts is named by its first.\n\n"
+      "Examples:\n"
+      "  brigade inspect model.gguf\n"
+      "  brigade inspect model.gguf --tp 2 --pp 2 --context 4096\n"
+      "  brigade inspect model.gguf --json | jq .ranks\n");
+  auto options = std::make_shared<InspectOptions>();
+  command->add_option("FILE", options->path, "GGUF file")->required()->option_text(" ");
+  command->add_option("--tp", options->tp, "tensor-parallel ranks of each stage")
+      ->check(CLI::Range(1, 1024))
+      ->option_text("N");
+  command->add_option("--pp", options->pp, "pipeline stages")
+      ->check(CLI::Range(1, 1024))
+      ->option_text("N");
+  command
+      ->add_option("--context", options->context,
+                   "tokens to keep keys and values of, all sequences together; default: the "
+                   "model's context")
+      ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 40))
+      ->option_text("TOKENS");
+  command->add_flag("--json", options->as_json, "as JSON, for programs");
+  command->callback([&action, options] { action = [options] { return inspect(*options); }; });
+}
+
 void add_keys(CLI::App& app, Action& action) {
   auto* command = app.add_subcommand("keys", "Make CURVE keys for a server on real hosts");
   command->footer(
@@ -257,7 +287,8 @@ int run_main(int argc, char** argv) {
                    chosen.empty() ? "" : chosen.front()->get_name() + " ", "--help\n");
   });
   Action action;
-  for (auto* add : {add_up, add_run, add_chat, add_status, add_drain, add_tokenize, add_keys}) {
+  for (auto* add :
+       {add_up, add_run, add_chat, add_status, add_drain, add_tokenize, add_inspect, add_keys}) {
     add(app, action);
   }
   const auto commands = app.get_subcommands([](CLI::App*) { return true; });

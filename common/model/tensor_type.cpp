@@ -10,31 +10,33 @@
 namespace brigade::model {
 namespace {
 
-/// One readable type: ggml's name, and how many weights its block holds in how many bytes.
+/// One readable type: ggml's name, and how many weights its block holds in how
+/// many bytes.
 struct TypeRow {
   TensorType type;
   std::string_view name;
   std::int64_t elements;
   std::int64_t bytes;
+  double bits_in_memory;
 };
 
 constexpr std::array<TypeRow, 16> kReadable = {{
-    {TensorType::kF32, "F32", 1, 4},
-    {TensorType::kF16, "F16", 1, 2},
-    {TensorType::kBF16, "BF16", 1, 2},
-    {TensorType::kQ8_0, "Q8_0", 32, 34},
-    {TensorType::kQ4_0, "Q4_0", 32, 18},
-    {TensorType::kQ4_1, "Q4_1", 32, 20},
-    {TensorType::kQ5_0, "Q5_0", 32, 22},
-    {TensorType::kQ5_1, "Q5_1", 32, 24},
-    {TensorType::kQ2_K, "Q2_K", 256, 84},
-    {TensorType::kQ3_K, "Q3_K", 256, 110},
-    {TensorType::kQ4_K, "Q4_K", 256, 144},
-    {TensorType::kQ5_K, "Q5_K", 256, 176},
-    {TensorType::kQ6_K, "Q6_K", 256, 210},
-    {TensorType::kIQ4_NL, "IQ4_NL", 32, 18},
-    {TensorType::kIQ4_XS, "IQ4_XS", 256, 136},
-    {TensorType::kMXFP4, "MXFP4", 32, 17},
+    {TensorType::kF32, "F32", 1, 4, 32},
+    {TensorType::kF16, "F16", 1, 2, 16},
+    {TensorType::kBF16, "BF16", 1, 2, 16},
+    {TensorType::kQ8_0, "Q8_0", 32, 34, 8.5},
+    {TensorType::kQ4_0, "Q4_0", 32, 18, 4.5},
+    {TensorType::kQ4_1, "Q4_1", 32, 20, 5},
+    {TensorType::kQ5_0, "Q5_0", 32, 22, 8.5},
+    {TensorType::kQ5_1, "Q5_1", 32, 24, 9},
+    {TensorType::kQ2_K, "Q2_K", 256, 84, 5.125},
+    {TensorType::kQ3_K, "Q3_K", 256, 110, 5.125},
+    {TensorType::kQ4_K, "Q4_K", 256, 144, 4.625},
+    {TensorType::kQ5_K, "Q5_K", 256, 176, 8.625},
+    {TensorType::kQ6_K, "Q6_K", 256, 210, 8.5625},
+    {TensorType::kIQ4_NL, "IQ4_NL", 32, 18, 5},
+    {TensorType::kIQ4_XS, "IQ4_XS", 256, 136, 5},
+    {TensorType::kMXFP4, "MXFP4", 32, 17, 5},
 }};
 
 struct TypeName {
@@ -89,6 +91,10 @@ std::int64_t block_elements(TensorType type) {
 }
 std::int64_t block_bytes(TensorType type) {
   return row_of(type).bytes;
+}
+
+double bits_in_memory(TensorType type) {
+  return row_of(type).bits_in_memory;
 }
 
 std::optional<TensorType> readable_type(std::uint32_t id) {

@@ -35,6 +35,10 @@ enum class TensorType : std::uint32_t {
 [[nodiscard]] std::int64_t block_elements(TensorType type);
 [[nodiscard]] std::int64_t block_bytes(TensorType type);
 
+/// Bits that a weight of the type takes in a worker's memory, scales and minima counted: the CPU
+/// kernels hold some types wider than the file does.
+[[nodiscard]] double bits_in_memory(TensorType type);
+
 /// The type of a stored id, when it is one that can be read.
 [[nodiscard]] std::optional<TensorType> readable_type(std::uint32_t id);
 

@@ -93,4 +93,15 @@ TEST_CASE("stored types and kernels agree on the size of every block") {
   }
 }
 
+TEST_CASE("what a type takes in memory is known without the kernels") {
+  Random random(3);
+  for (const TensorType type : kAllTypes) {
+    CAPTURE(type_name(type));
+    const OwnedTensor tensor(random, type, 32, 256);
+    const auto ops = cpu_ops(CpuTarget::kScalar);
+    const double bits = 8.0 * static_cast<double>(pack(*ops, {tensor.all()})->bytes());
+    CHECK(bits == model::bits_in_memory(type) * 32 * 256);
+  }
+}
+
 }  // namespace brigade::kernels
