@@ -25,11 +25,15 @@ if(BRIGADE_SANITIZE STREQUAL "address")
 elseif(BRIGADE_SANITIZE STREQUAL "thread")
   set(SANITIZE_FLAGS -fsanitize=thread)
 endif()
+if(BRIGADE_FUZZ)
+  list(APPEND SANITIZE_FLAGS -fsanitize=fuzzer-no-link)
+endif()
 if(SANITIZE_FLAGS)
   # The kernels' translation units take four CPU minutes each when instrumented at -O2.
   set(CMAKE_CXX_FLAGS_RELWITHDEBINFO "-O1 -g1")
   # Instrumented code makes g++ 12 see uninitialised uses in std::variant that are not there.
-  target_compile_options(brigade_options INTERFACE ${SANITIZE_FLAGS} -Wno-maybe-uninitialized)
+  target_compile_options(brigade_options INTERFACE ${SANITIZE_FLAGS}
+    $<$<CXX_COMPILER_ID:GNU>:-Wno-maybe-uninitialized>)
   target_link_options(brigade_options INTERFACE ${SANITIZE_FLAGS})
 endif()
 find_package(Threads REQUIRED)
