@@ -60,10 +60,10 @@ void declare_place(CLI::App& app, WorkerOptions& options, double& give_up_after_
                  "Directory of the local socket that other workers of this host send to "
                  "[$XDG_RUNTIME_DIR/brigade, else /tmp/brigade-UID]");
   app.add_option(
-         "--bind", options.bind,
-         "Address of this host that workers of other hosts reach; the port is chosen freely "
-         "and told to the router")
-      ->capture_default_str();
+      "--bind", options.bind,
+      "Address of this host that workers of other hosts reach; the port is chosen freely "
+      "and told to the router [with --keys this host's address on the way to the "
+      "router, else 127.0.0.1]");
   app.add_option("--expected-parent", options.expected_parent,
                  "Process id that started this worker: when it is gone, the worker ends");
   app.add_option("--give-up-after", give_up_after_s,

@@ -42,8 +42,7 @@ bool domain_allows(std::string_view domain, Role role) {
 
 }  // namespace
 
-Result<std::unique_ptr<Authenticator>> Authenticator::start(void* zmq_context,
-                                                            std::vector<AllowedPeer> peers) {
+Result<std::unique_ptr<Authenticator>> Authenticator::start(void* zmq_context) {
   if (zmq_has("curve") == 0) {
     return failed_precondition("this libzmq has no CURVE: keys cannot be checked");
   }
@@ -53,15 +52,10 @@ Result<std::unique_ptr<Authenticator>> Authenticator::start(void* zmq_context,
     zmq_close(socket);
     return failed_precondition(str_cat("cannot bind ", kZapEndpoint, ": ", zmq_error()));
   }
-  return std::unique_ptr<Authenticator>(new Authenticator(socket, std::move(peers)));
+  return std::unique_ptr<Authenticator>(new Authenticator(socket));
 }
 
-Authenticator::Authenticator(void* socket, std::vector<AllowedPeer> peers) : socket_(socket) {
-  for (AllowedPeer& peer : peers) {
-    std::array<std::uint8_t, kKeyBytes> raw{};
-    zmq_z85_decode(raw.data(), peer.public_key.c_str());
-    peers_[std::string(raw.begin(), raw.end())] = std::move(peer);
-  }
+Authenticator::Authenticator(void* socket) : socket_(socket) {
   thread_ = std::thread([this] { run(); });
 }
 
@@ -69,6 +63,17 @@ Authenticator::~Authenticator() {
   stop_.signal();
   thread_.join();
   zmq_close(socket_);
+}
+
+void Authenticator::allow(std::vector<AllowedPeer> peers) {
+  std::map<std::string, AllowedPeer> by_key;
+  for (AllowedPeer& peer : peers) {
+    std::array<std::uint8_t, kKeyBytes> raw{};
+    INVARIANT(zmq_z85_decode(raw.data(), peer.public_key.c_str()) != nullptr) << peer.name;
+    by_key[std::string(raw.begin(), raw.end())] = std::move(peer);
+  }
+  const std::lock_guard lock(mutex_);
+  peers_.swap(by_key);
 }
 
 void Authenticator::run() {
@@ -100,9 +105,10 @@ void Authenticator::answer() {
   send_text(socket_, "", /*more=*/false);
 }
 
-std::string Authenticator::admit(const std::vector<std::string>& request) const {
+std::string Authenticator::admit(const std::vector<std::string>& request) {
   if (request.size() != kCount || request[kVersion] != "1.0") return "";
   if (request[kMechanism] != "CURVE" || request[kKey].size() != kKeyBytes) return "";
+  const std::lock_guard lock(mutex_);
   const auto peer = peers_.find(request[kKey]);
   if (peer == peers_.end() || !domain_allows(request[kDomain], peer->second.role)) return "";
   return str_cat(to_string(peer->second.role), ":", peer->second.name);

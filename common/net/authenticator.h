@@ -3,6 +3,7 @@
 
 #include <map>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <thread>
 #include <vector>
@@ -20,20 +21,24 @@ namespace brigade::net {
 class Authenticator final {
  public:
   /// Bound and running when it returns, before any socket with keys is.
-  static Result<std::unique_ptr<Authenticator>> start(void* zmq_context,
-                                                      std::vector<AllowedPeer> peers);
+  static Result<std::unique_ptr<Authenticator>> start(void* zmq_context);
   ~Authenticator();
 
+  /// Lets in these in place of those before; their keys are valid (check_public_key). From any
+  /// thread.
+  void allow(std::vector<AllowedPeer> peers);
+
  private:
-  Authenticator(void* socket, std::vector<AllowedPeer> peers);
+  explicit Authenticator(void* socket);
   void run();
   void answer();
   /// Role and name of an allowed peer: `role:name`; empty when it is refused.
-  [[nodiscard]] std::string admit(const std::vector<std::string>& request) const;
+  [[nodiscard]] std::string admit(const std::vector<std::string>& request);
   void note_refusal(const std::vector<std::string>& request);
 
   void* socket_;
-  std::map<std::string, AllowedPeer> peers_;  ///< by the key's 32 bytes
+  std::mutex mutex_;
+  std::map<std::string, AllowedPeer> peers_;  ///< by the key's 32 bytes; under mutex_
   EventFd stop_;
   std::uint64_t refused_ = 0;
   std::thread thread_;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "common/net/context.h"
 
+#include "common/base/strings.h"
 #include "common/net/authenticator.h"
 #include "common/net/zmq_access.h"
 
@@ -17,8 +18,12 @@ Context::~Context() {
 }
 
 Status Context::allow_peers(std::vector<AllowedPeer> peers) {
-  if (authenticator_ != nullptr) return failed_precondition("the context has its peers already");
-  ASSIGN_OR_RETURN(authenticator_, Authenticator::start(handle_, std::move(peers)));
+  for (const AllowedPeer& peer : peers)
+    RETURN_IF_ERROR(check_public_key(peer.public_key, str_cat("key of ", quoted(peer.name))));
+  if (authenticator_ == nullptr) {
+    ASSIGN_OR_RETURN(authenticator_, Authenticator::start(handle_));
+  }
+  authenticator_->allow(std::move(peers));
   return {};
 }
 

@@ -20,8 +20,9 @@ class Context final {
   Context(const Context&) = delete;
   Context& operator=(const Context&) = delete;
 
-  /// Must precede the first bind with keys: CURVE without it would let any key in, so Socket
-  /// refuses.
+  /// The keys that sockets with keys let in, from the next handshake on, in place of those named
+  /// before; connections that stand are left alone. Must precede the first bind with keys: CURVE
+  /// without it would let any key in, so Socket refuses. From any thread.
   [[nodiscard]] Status allow_peers(std::vector<AllowedPeer> peers);
   [[nodiscard]] bool authenticates() const { return authenticator_ != nullptr; }
 

@@ -2,6 +2,9 @@
 #include "common/net/endpoint.h"
 
 #include <arpa/inet.h>
+#include <netdb.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
 #include <charconv>
 #include <optional>
@@ -43,6 +46,23 @@ bool is_port(std::string_view text) {
   return error == std::errc() && end == text.data() + text.size() && port <= 65535;
 }
 
+/// The source address of a UDP socket joined to `there`: the kernel's choice of route; nothing is
+/// sent.
+std::optional<std::string> local_address(const addrinfo& there) {
+  const int fd = socket(there.ai_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+  if (fd < 0) return std::nullopt;
+  sockaddr_storage own{};
+  socklen_t size = sizeof own;
+  char host[NI_MAXHOST];
+  const bool known = connect(fd, there.ai_addr, there.ai_addrlen) == 0 &&
+                     getsockname(fd, reinterpret_cast<sockaddr*>(&own), &size) == 0 &&
+                     getnameinfo(reinterpret_cast<sockaddr*>(&own), size, host, sizeof host,
+                                 nullptr, 0, NI_NUMERICHOST) == 0;
+  close(fd);
+  if (!known) return std::nullopt;
+  return there.ai_family == AF_INET6 ? str_cat('[', host, ']') : std::string(host);
+}
+
 bool is_loopback(const std::string& host) {
   if (host == "localhost") return true;
   in_addr v4{};
@@ -78,6 +98,22 @@ Status check_endpoint(std::string_view endpoint) {
   }
   return invalid_argument(str_cat("endpoint ", quoted(endpoint, 200),
                                   " is not tcp://HOST:PORT, tcp://[IPV6]:PORT or ipc://PATH"));
+}
+
+std::string address_towards(std::string_view endpoint) {
+  constexpr const char* kLoopback = "127.0.0.1";
+  if (!endpoint.starts_with(kTcp)) return kLoopback;
+  const auto tcp = split_tcp(endpoint);
+  const addrinfo hints{.ai_socktype = SOCK_DGRAM};
+  addrinfo* found = nullptr;
+  if (!tcp || getaddrinfo(tcp->host.c_str(), tcp->port.c_str(), &hints, &found) != 0) {
+    return kLoopback;
+  }
+  std::optional<std::string> address;
+  for (const addrinfo* there = found; there != nullptr && !address; there = there->ai_next)
+    address = local_address(*there);
+  freeaddrinfo(found);
+  return address.value_or(kLoopback);
 }
 
 std::string plain_endpoint(std::string_view endpoint) {

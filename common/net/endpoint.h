@@ -20,4 +20,9 @@ namespace brigade::net {
 /// becomes IPv4 again.
 [[nodiscard]] std::string plain_endpoint(std::string_view endpoint);
 
+/// This machine's address, as endpoints write it, on the way to `endpoint`: where peers that share
+/// a network with that one reach us. 127.0.0.1 when the way is local, or there is none (yet): what
+/// is bound there lets nobody in by mistake. Names are looked up.
+[[nodiscard]] std::string address_towards(std::string_view endpoint);
+
 }  // namespace brigade::net

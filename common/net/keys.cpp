@@ -25,18 +25,6 @@ constexpr std::size_t kKeyLength = 40;
 constexpr std::array<std::string_view, 2> kPublishedKeys = {
     "rq:rM>}U?@Lns47E1%kR.o@n%FcmmsL/@{H8]yf7", "Yne@$w-vo<fVvi]a<NY6T1ed:M$fCG*[IaLV{hID"};
 
-Status check_public_key(const std::string& key, std::string_view field) {
-  std::array<std::uint8_t, 32> raw{};
-  if (key.size() != kKeyLength || zmq_z85_decode(raw.data(), key.c_str()) == nullptr) {
-    return invalid_argument(str_cat(field, " is not a key of ", kKeyLength, " Z85 characters"));
-  }
-  if (std::ranges::find(kPublishedKeys, key) != kPublishedKeys.end()) {
-    return invalid_argument(
-        str_cat(field, " is an example from ZeroMQ's manual: anyone has its secret"));
-  }
-  return {};
-}
-
 Status check_pair(const KeyPair& pair) {
   RETURN_IF_ERROR(check_public_key(pair.public_key, "public_key"));
   char derived[kKeyLength + 1];
@@ -125,6 +113,18 @@ Status write_all(int fd, const std::string& text) {
 }
 
 }  // namespace
+
+Status check_public_key(const std::string& key, std::string_view field) {
+  std::array<std::uint8_t, 32> raw{};
+  if (key.size() != kKeyLength || zmq_z85_decode(raw.data(), key.c_str()) == nullptr) {
+    return invalid_argument(str_cat(field, " is not a key of ", kKeyLength, " Z85 characters"));
+  }
+  if (std::ranges::find(kPublishedKeys, key) != kPublishedKeys.end()) {
+    return invalid_argument(
+        str_cat(field, " is an example from ZeroMQ's manual: anyone has its secret"));
+  }
+  return {};
+}
 
 std::string_view to_string(Role role) {
   switch (role) {

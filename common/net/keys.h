@@ -41,6 +41,9 @@ struct Keys {
 
 [[nodiscard]] Result<KeyPair> generate_key_pair();
 
+/// 40 Z85 characters, and none of the keys published as examples; `field` names it in the error.
+[[nodiscard]] Status check_public_key(const std::string& key, std::string_view field);
+
 /// TOML:
 ///
 ///     role = "worker"

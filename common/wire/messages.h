@@ -46,6 +46,9 @@ struct Hello {
   std::uint32_t num_threads = 1;
   std::uint64_t memory_bytes = 0;      ///< what weights and KV together may take
   std::vector<std::string> endpoints;  ///< where peers reach its stage link, ipc first
+  /// Public CURVE key of its stage link, new at every start of the process; empty: the link asks
+  /// for none and is for this host alone.
+  std::string link_key;
 };
 
 struct LoadProgress {
@@ -92,7 +95,8 @@ struct StageInfo {
   std::uint32_t tp_size = 1;
   /// endpoints[tp_rank]: where that rank's stage link is bound (ipc first).
   std::vector<std::vector<std::string>> endpoints;
-  std::vector<std::string> host_ids;  ///< [tp_rank]
+  std::vector<std::string> host_ids;   ///< [tp_rank]
+  std::vector<std::string> link_keys;  ///< [tp_rank], as in Hello
 };
 
 /// A worker's place in a replica. Sent once all its ranks are chosen; starts loading.

@@ -16,7 +16,8 @@ Hello unpack(const fb::Hello& m, Fields& f) {
           .device = f.text(m.device()),
           .num_threads = m.num_threads(),
           .memory_bytes = m.memory_bytes(),
-          .endpoints = f.strings(m.endpoints(), "endpoints")};
+          .endpoints = f.strings(m.endpoints(), "endpoints"),
+          .link_key = f.text(m.link_key())};
 }
 
 LoadProgress unpack(const fb::LoadProgress& m, Fields& f) {
@@ -93,11 +94,13 @@ std::vector<StageInfo> unpack_stages(const fb::Stages* m, Fields& f) {
   const auto host_ids = f.strings(m->host_ids(), "stages.host_ids");
   const auto cu_endpoints = f.vector(m->cu_endpoints());
   const auto endpoints = f.strings(m->endpoints(), "stages.endpoints");
+  const auto link_keys = f.strings(m->link_keys(), "stages.link_keys");
   const std::size_t n = begins.size();
   f.length(ends.size(), n, "stages.layers_end");
   f.length(tp_sizes.size(), n, "stages.tp_size");
   f.intervals(cu_ranks, n, host_ids.size(), "stages.cu_ranks");
   f.intervals(cu_endpoints, host_ids.size(), endpoints.size(), "stages.cu_endpoints");
+  f.length(link_keys.size(), host_ids.size(), "stages.link_keys");
   if (!f.ok()) return {};
   std::vector<StageInfo> stages(n);
   for (std::size_t s = 0; s < n; ++s) {
@@ -107,6 +110,7 @@ std::vector<StageInfo> unpack_stages(const fb::Stages* m, Fields& f) {
     f.length(cu_ranks[s + 1] - cu_ranks[s], tp_sizes[s], "stages.host_ids of a stage");
     for (std::uint32_t r = cu_ranks[s]; r < cu_ranks[s + 1]; ++r) {
       stages[s].host_ids.push_back(host_ids[r]);
+      stages[s].link_keys.push_back(link_keys[r]);
       stages[s].endpoints.emplace_back(endpoints.begin() + cu_endpoints[r],
                                        endpoints.begin() + cu_endpoints[r + 1]);
     }

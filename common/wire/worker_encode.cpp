@@ -11,8 +11,9 @@ auto pack_body(Builder& b, const Hello& m) {
   const auto host_id = pack_text(b, m.host_id);
   const auto device = pack_text(b, m.device);
   const auto endpoints = pack_strings(b, m.endpoints);
+  const auto link_key = pack_text(b, m.link_key);
   return fb::CreateHello(b, m.protocol_version, build_id, schema_hash, name, m.incarnation, host_id,
-                         m.pid, device, m.num_threads, m.memory_bytes, endpoints);
+                         m.pid, device, m.num_threads, m.memory_bytes, endpoints, link_key);
 }
 
 auto pack_body(Builder& b, const LoadProgress& m) {
@@ -61,13 +62,15 @@ auto pack_body(Builder& b, const StageTimes& m) {
 Offset<fb::Stages> pack_stages(Builder& b, const std::vector<StageInfo>& stages) {
   std::vector<std::int64_t> begins, ends;
   std::vector<std::uint32_t> tp_sizes, cu_ranks = {0}, cu_endpoints = {0};
-  std::vector<std::string> host_ids, endpoints;
+  std::vector<std::string> host_ids, endpoints, link_keys;
   for (const StageInfo& stage : stages) {
     INVARIANT_EQ(stage.endpoints.size(), stage.host_ids.size());
+    INVARIANT_EQ(stage.link_keys.size(), stage.host_ids.size());
     begins.push_back(stage.layers.begin);
     ends.push_back(stage.layers.end);
     tp_sizes.push_back(stage.tp_size);
     host_ids.insert(host_ids.end(), stage.host_ids.begin(), stage.host_ids.end());
+    link_keys.insert(link_keys.end(), stage.link_keys.begin(), stage.link_keys.end());
     cu_ranks.push_back(static_cast<std::uint32_t>(host_ids.size()));
     for (const auto& of_rank : stage.endpoints) {
       endpoints.insert(endpoints.end(), of_rank.begin(), of_rank.end());
@@ -81,8 +84,9 @@ Offset<fb::Stages> pack_stages(Builder& b, const std::vector<StageInfo>& stages)
   const auto hosts_offset = pack_strings(b, host_ids);
   const auto cu_offset = pack_vector(b, cu_endpoints);
   const auto endpoints_offset = pack_strings(b, endpoints);
+  const auto keys_offset = pack_strings(b, link_keys);
   return fb::CreateStages(b, begins_offset, ends_offset, tp_offset, ranks_offset, hosts_offset,
-                          cu_offset, endpoints_offset);
+                          cu_offset, endpoints_offset, keys_offset);
 }
 
 auto pack_body(Builder& b, const Assign& m) {

@@ -143,6 +143,7 @@ void Cluster::assign(std::size_t model_index, const std::vector<WorkerId>& ranks
     stage.tp_size = config_.tp_size;
     stage.endpoints.push_back(hello.endpoints);
     stage.host_ids.push_back(hello.host_id);
+    stage.link_keys.push_back(hello.link_key);
   }
   for (std::size_t i = 0; i < ranks.size(); ++i) {
     WorkerRecord& worker = workers_.at(ranks[i]);
@@ -219,6 +220,7 @@ std::vector<ReplicaStatus> Cluster::status() const {
       const WorkerRecord& worker = workers_.at(worker_id);
       status.ranks.push_back({.worker = worker.hello.name,
                               .pid = worker.hello.pid,
+                              .host = worker.hello.host_id,
                               .state = std::string(rank_state(worker, replica)),
                               .tp_rank = worker.tp_rank,
                               .pp_stage = worker.pp_stage,

@@ -81,6 +81,7 @@ struct Actions {
 struct RankStatus {
   std::string worker;  ///< its name
   std::uint32_t pid = 0;
+  std::string host;   ///< equal for ranks that share a machine and its memory
   std::string state;  ///< loading, ready, draining, lost
   std::uint32_t tp_rank = 0;
   std::uint32_t pp_stage = 0;

@@ -12,7 +12,10 @@ Result<LinkPeer> find_peer(const wire::Assign& assign, std::uint32_t stage, std:
   const bool same_host = there.host_ids[tp_rank] == own_host;
   for (const std::string& endpoint : there.endpoints[tp_rank]) {
     if (same_host || !endpoint.starts_with("ipc://")) {
-      return LinkPeer{.stage = stage, .tp_rank = tp_rank, .endpoint = endpoint};
+      return LinkPeer{.stage = stage,
+                      .tp_rank = tp_rank,
+                      .endpoint = endpoint,
+                      .key = there.link_keys[tp_rank]};
     }
   }
   return invalid_argument(
@@ -27,10 +30,11 @@ Status check_shape(const wire::Assign& assign) {
   }
   for (const wire::StageInfo& stage : assign.stages) {
     if (stage.tp_size == 0 || stage.endpoints.size() != stage.tp_size ||
-        stage.host_ids.size() != stage.tp_size) {
+        stage.host_ids.size() != stage.tp_size || stage.link_keys.size() != stage.tp_size) {
       return invalid_argument(str_cat("assign: a stage of ", stage.tp_size, " ranks has ",
-                                      stage.endpoints.size(), " endpoint lists and ",
-                                      stage.host_ids.size(), " hosts"));
+                                      stage.endpoints.size(), " endpoint lists, ",
+                                      stage.host_ids.size(), " hosts and ", stage.link_keys.size(),
+                                      " link keys"));
     }
   }
   return {};

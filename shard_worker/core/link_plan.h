@@ -16,6 +16,7 @@ struct LinkPeer {
   std::uint32_t stage = 0;
   std::uint32_t tp_rank = 0;
   std::string endpoint;  ///< ipc on the same host, else tcp
+  std::string key;       ///< public, of its link; empty: it asks for none
 };
 
 /// Who sends what to whom, as one rank sees it. Activations: rank q of a stage gets them from rank

@@ -46,8 +46,13 @@ StageLink::StageLink(net::Context& context, Options options, net::Socket socket)
 }
 
 Result<std::unique_ptr<StageLink>> StageLink::bind(net::Context& context, Options options) {
-  ASSIGN_OR_RETURN(net::Socket socket,
-                   net::Socket::router(context, socket_options(options.max_message_bytes)));
+  net::SocketOptions of_socket = socket_options(options.max_message_bytes);
+  if (options.keys) {
+    RETURN_IF_ERROR(context.allow_peers({}));  // nobody, until there is an epoch
+    of_socket.keys = net::Keys{.role = net::Role::kWorker, .own = *options.keys};
+    of_socket.allowed = {net::Role::kWorker};
+  }
+  ASSIGN_OR_RETURN(net::Socket socket, net::Socket::router(context, std::move(of_socket)));
   std::unique_ptr<StageLink> link(new StageLink(context, std::move(options), std::move(socket)));
   for (const std::string& endpoint :
        {"ipc://" + link->options_.ipc_path, str_cat("tcp://", link->options_.bind_host, ":0")}) {
@@ -59,6 +64,22 @@ Result<std::unique_ptr<StageLink>> StageLink::bind(net::Context& context, Option
 
 StageLink::~StageLink() {
   unlink(options_.ipc_path.c_str());  // libzmq 4.3.4 leaves it
+}
+
+std::string StageLink::public_key() const {
+  return options_.keys ? options_.keys->public_key : "";
+}
+
+Status StageLink::admit(const wire::Assign& assign) {
+  if (!options_.keys) return {};
+  std::vector<net::AllowedPeer> peers;
+  for (const wire::StageInfo& stage : assign.stages) {
+    for (const std::string& key : stage.link_keys) {
+      if (!key.empty())
+        peers.push_back({.public_key = key, .role = net::Role::kWorker, .name = {}});
+    }
+  }
+  return context_.allow_peers(std::move(peers)).with_context("link keys");
 }
 
 Status StageLink::open(const LinkPlan& plan, std::stop_token stop, TimePoint deadline) {
@@ -91,6 +112,16 @@ void StageLink::close() {
 Status StageLink::connect_peer(const LinkPeer& peer) {
   net::SocketOptions options = socket_options(options_.max_message_bytes);
   options.routing_id = new_routing_id(next_connection_++);
+  if (options_.keys.has_value() == peer.key.empty()) {
+    return failed_precondition(
+        str_cat("stage ", peer.stage, " rank ", peer.tp_rank,
+                peer.key.empty() ? " has no" : " has a", " link key and this rank has ",
+                peer.key.empty() ? "one" : "none", ": start all workers with a key file, or none"));
+  }
+  if (options_.keys) {
+    options.keys =
+        net::Keys{.role = net::Role::kWorker, .own = *options_.keys, .server_key = peer.key};
+  }
   ASSIGN_OR_RETURN(net::Socket socket, net::Socket::dealer(context_, std::move(options)));
   RETURN_IF_ERROR(socket.connect(peer.endpoint)
                       .with_context(str_cat("stage ", peer.stage, " rank ", peer.tp_rank)));

@@ -15,9 +15,11 @@
 #include "common/base/time.h"
 #include "common/net/context.h"
 #include "common/net/event_fd.h"
+#include "common/net/keys.h"
 #include "common/net/poller.h"
 #include "common/net/socket.h"
 #include "common/wire/codec.h"
+#include "common/wire/messages.h"
 #include "common/wire/stage_link.h"
 #include "shard_worker/core/last_samples.h"
 #include "shard_worker/core/link_plan.h"
@@ -30,6 +32,9 @@ namespace brigade::worker {
 /// each epoch it connects to the peers it sends to. A message is a small verified header and, for
 /// activations, one raw frame of f32 [num_tokens, hidden_size].
 ///
+/// With a key pair the link is CURVE both ways: it lets in the ranks that admit() names and no
+/// other key, and what it sends is for the peer's key alone. Without one it is for this host.
+///
 /// Bounded: queues of kMaxQueued messages a peer, messages of at most max_message_bytes, a deadline
 /// on every call. What is malformed, of another epoch, or from a rank that has no business here is
 /// dropped and counted: anybody who reaches the port can send it. What comes from the right peer
@@ -41,6 +46,7 @@ class StageLink final {
   struct Options {
     std::string ipc_path;   ///< of this link alone: made by bind(), removed with the link
     std::string bind_host;  ///< tcp, port chosen freely
+    std::optional<net::KeyPair> keys;
     std::size_t max_message_bytes = std::size_t{64} << 20;
   };
   /// Messages that a peer may have sent and we have not read.
@@ -54,6 +60,13 @@ class StageLink final {
 
   /// Where peers connect to: ipc first.
   [[nodiscard]] const std::vector<std::string>& endpoints() const { return endpoints_; }
+
+  /// The key that peers must expect here; empty without one.
+  [[nodiscard]] std::string public_key() const;
+
+  /// Lets in the ranks of `assign`'s replica, in place of those before. Must be done on every rank
+  /// before any opens: a key refused once does not knock again.
+  Status admit(const wire::Assign& assign);
 
   /// From any thread: the waits below look at their stop token again.
   void wake() { wake_.signal(); }

@@ -74,6 +74,10 @@ void EngineThread::load(LoadJob& job) {
   const std::uint64_t epoch = assign_->epoch;
   abort_.arm(epoch);
   if (abort_.token().stop_requested()) return;
+  if (Status status = options_.link->admit(*assign_); !status.ok()) {
+    end_epoch(std::move(status));
+    return;
+  }
   TimePoint next_report{};
   const Status status = options_.engine->load(*assign_, [&](float fraction) {
     beat_if_due();

@@ -23,7 +23,9 @@ struct WorkerOptions {
   bool spin = false;
   std::uint64_t memory_bytes = 0;  ///< weights and KV together
   std::string runtime_dir;         ///< of the ipc socket; empty: as config::runtime_folder
-  std::string bind = "127.0.0.1";  ///< where the stage link's tcp port is bound
+  /// Address where peers reach the stage link's tcp port; empty: with keys this host's on the way
+  /// to the router, else the loopback.
+  std::string bind;
   std::optional<pid_t> expected_parent;
   Duration give_up_after = Duration::zero();  ///< without a router; zero: never
 };

@@ -20,6 +20,27 @@ std::string bracketed(const std::string& host) {
   return plain_ipv6 ? str_cat('[', host, ']') : host;
 }
 
+Result<std::string> link_host(const WorkerOptions& options) {
+  if (options.bind.empty()) {
+    return options.keys_file.empty() ? "127.0.0.1" : net::address_towards(options.router);
+  }
+  std::string host = bracketed(options.bind);
+  if (host == "*" || host == "0.0.0.0" || host == "[::]") {
+    return invalid_argument(str_cat("--bind ", host,
+                                    " is no address that other workers could connect to: name the "
+                                    "one by which they reach this host"));
+  }
+  return host;
+}
+
+/// A worker that shows the router a key has a link with a key of its own, made for this process:
+/// the router tells the other ranks, over connections that are authenticated.
+Result<std::optional<net::KeyPair>> make_link_keys(const std::optional<net::Keys>& keys) {
+  if (!keys) return std::optional<net::KeyPair>();
+  ASSIGN_OR_RETURN(net::KeyPair pair, net::generate_key_pair());
+  return std::optional(std::move(pair));
+}
+
 }  // namespace
 
 Worker::Worker(const std::string& runtime_dir)
@@ -38,9 +59,11 @@ Result<std::unique_ptr<Worker>> Worker::make(const WorkerOptions& options,
   }
   std::unique_ptr<Worker> worker(new Worker(runtime_dir));
   Worker* self = worker.get();
-  ASSIGN_OR_RETURN(auto link,
-                   StageLink::bind(worker->context_, {.ipc_path = worker->ipc_path_,
-                                                      .bind_host = bracketed(options.bind)}));
+  ASSIGN_OR_RETURN(std::string bind_host, link_host(options));
+  ASSIGN_OR_RETURN(auto link_keys, make_link_keys(keys));
+  ASSIGN_OR_RETURN(auto link, StageLink::bind(worker->context_, {.ipc_path = worker->ipc_path_,
+                                                                 .bind_host = std::move(bind_host),
+                                                                 .keys = std::move(link_keys)}));
   worker->router_ = std::make_unique<RouterLink>(
       worker->context_,
       RouterLink::Options{
@@ -98,7 +121,8 @@ wire::Hello Worker::make_hello(const WorkerOptions& options, const StageLink& li
           .device = options.device,
           .num_threads = static_cast<std::uint32_t>(options.num_threads),
           .memory_bytes = options.memory_bytes,
-          .endpoints = link.endpoints()};
+          .endpoints = link.endpoints(),
+          .link_key = link.public_key()};
 }
 
 void Worker::take_step(wire::StepCommand command) {

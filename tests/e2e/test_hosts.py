@@ -30,10 +30,12 @@ class Programs:
         self.runtime_dir = Path(tempfile.mkdtemp(prefix="brigade-"))
         self.running: list[subprocess.Popen[bytes]] = []
 
-    def start(self, program: str, *arguments: str) -> subprocess.Popen[bytes]:
+    def start(
+        self, program: str, *arguments: str, under: tuple[str, ...] = ()
+    ) -> subprocess.Popen[bytes]:
         log = (self.folder / f"{program}-{len(self.running)}.log").open("wb")
         process = subprocess.Popen(
-            [BIN / program, *arguments],
+            [*under, BIN / program, *arguments],
             env={**os.environ, "XDG_RUNTIME_DIR": str(self.runtime_dir)},
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
@@ -117,6 +119,30 @@ def test_with_keys_only_peers_of_the_right_role_come_in(programs: Programs, tmp_
             client.drain(0)  # operators only
     with pytest.raises((BrigadeError, RouterUnavailable)):
         BrigadeClient(str(record["socket"]), connect_timeout=2).close()
+
+
+def test_a_pipeline_crosses_hosts_over_links_with_keys(programs: Programs, tmp_path: Path) -> None:
+    """A mount namespace of its own makes a worker another host: no shared memory, no ipc, tcp alone."""
+    keys = tmp_path / "keys"
+    assert run_cli("keys", str(keys)).returncode == 0
+    router = programs.start(
+        "brigade-router",
+        *("--model", str(MODEL), "--http", "127.0.0.1:0", "--socket", "tcp://127.0.0.1:0", "--pp", "2"),
+        *("--workers", "tcp://127.0.0.1:0", "--keys", str(keys / "router.toml")),
+    )
+    (endpoint,) = programs.record()["workers"]
+    arguments = ("--router", endpoint, "--keys", str(keys / "worker.toml"), "--threads", "1")
+    programs.start("brigade-worker", *arguments)
+    programs.start("brigade-worker", *arguments, under=("unshare", "--user", "--map-root-user", "--mount"))
+    line = read_line(router, 60)
+    assert line.startswith("ready http://127.0.0.1:")
+    url = line.split()[1]
+    ranks = httpx.get(f"{url}/status", timeout=10).json()["replicas"][0]["ranks"]
+    assert len({rank["host"] for rank in ranks}) == 2
+    model = httpx.get(f"{url}/v1/models", timeout=10).json()["data"][0]["id"]
+    body = {"model": model, "prompt": "The capital of France is", "max_tokens": 8, "temperature": 0}
+    answer = httpx.post(f"{url}/v1/completions", json=body, timeout=60).json()
+    assert "Paris" in answer["choices"][0]["text"]
 
 
 def test_a_router_refuses_to_listen_for_other_machines_without_keys(programs: Programs) -> None:

@@ -40,6 +40,7 @@ void append_rank(std::string& out, const RankStatus& rank) {
   ObjectWriter object(out);
   object.text("worker", rank.worker);
   object.number("pid", rank.pid);
+  object.text("host", rank.host);
   object.text("state", rank.state);
   object.number("tp_rank", rank.tp_rank);
   object.number("pp_stage", rank.pp_stage);

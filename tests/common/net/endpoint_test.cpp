@@ -33,6 +33,14 @@ TEST_CASE("malformed endpoints are refused with what is expected") {
   }
 }
 
+TEST_CASE("the address towards an endpoint of this machine, or one that is not known, is local") {
+  for (const char* near : {"ipc:///a", "tcp://127.0.0.1:5", "tcp://no-such-host.invalid:5", ""}) {
+    CAPTURE(near);
+    CHECK(address_towards(near) == "127.0.0.1");
+  }
+  CHECK(address_towards("tcp://[::1]:5") == "[::1]");
+}
+
 TEST_CASE("an IPv4 address mapped into IPv6 is shown as IPv4") {
   CHECK(plain_endpoint("tcp://[::ffff:127.0.0.1]:5") == "tcp://127.0.0.1:5");
   CHECK(plain_endpoint("tcp://[::1]:5") == "tcp://[::1]:5");

@@ -205,7 +205,8 @@ TEST_CASE("only listed keys of an allowed role get in, and their role is known")
   Keys misled = worker;
   misled.server_key = generate_key_pair()->public_key;
   REQUIRE(context.allow_peers(ring.router.peers).ok());
-  CHECK_FALSE(context.allow_peers(ring.router.peers).ok());
+  CHECK_FALSE(
+      context.allow_peers({{.public_key = "no key", .role = Role::kWorker, .name = "x"}}).ok());
   Listener listener(context, {.keys = ring.router, .allowed = {Role::kWorker, Role::kOperator}},
                     "tcp://0.0.0.0:*");
   listener.endpoint.replace(0, std::string("tcp://0.0.0.0").size(), "tcp://127.0.0.1");
@@ -220,6 +221,20 @@ TEST_CASE("only listed keys of an allowed role get in, and their role is known")
   const auto got = listener.socket->receive_until(in_ms(5000));
   REQUIRE(got->has_value());
   CHECK((*got)->role == Role::kWorker);
+}
+
+TEST_CASE("the keys that may enter can be named anew while a socket listens") {
+  Context context;
+  KeyRing ring;
+  const Keys worker = ring.of(Role::kWorker);
+  REQUIRE(context.allow_peers({}).ok());
+  Listener listener(context, {.keys = ring.router, .allowed = {Role::kWorker}},
+                    "tcp://127.0.0.1:*");
+  CHECK_FALSE(reaches(context, listener, {.keys = worker}));
+  REQUIRE(context.allow_peers(ring.router.peers).ok());
+  CHECK(reaches(context, listener, {.keys = worker}));
+  REQUIRE(context.allow_peers({}).ok());
+  CHECK_FALSE(reaches(context, listener, {.keys = worker}));
 }
 
 TEST_CASE("a poller tells which of its sockets is readable") {

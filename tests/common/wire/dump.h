@@ -51,9 +51,9 @@ std::string dump_all(const T&... values);
 
 BRIGADE_DUMP(Range, a, b)
 BRIGADE_DUMP(SimCost, a, b, c, d, e)
-BRIGADE_DUMP(StageInfo, a, b, c, d)
+BRIGADE_DUMP(StageInfo, a, b, c, d, e)
 BRIGADE_DUMP(SequenceAdmit, a, b, c, d, e, f, g, h, i)
-BRIGADE_DUMP(Hello, a, b, c, d, e, f, g, h, i, j, k)
+BRIGADE_DUMP(Hello, a, b, c, d, e, f, g, h, i, j, k, l)
 BRIGADE_DUMP(LoadProgress, a, b)
 BRIGADE_DUMP(Loaded, a, b, c)
 BRIGADE_DUMP(Ready, a)

@@ -49,6 +49,7 @@ TEST_CASE("empty messages survive the wire") {
   assign.stages.resize(1);
   assign.stages[0].host_ids.resize(1);
   assign.stages[0].endpoints.resize(1);
+  assign.stages[0].link_keys.resize(1);
   check_round_trip<ToWorker>({assign, Start{}, Abort{}, Release{}, HeartbeatAck{}, StepCommand{}},
                              decode_to_worker);
   check_round_trip<FromWorker>({Hello{}, LoadProgress{}, Loaded{}, Ready{}, Heartbeat{}, Goodbye{},

@@ -19,6 +19,7 @@ wire::Assign grid(const std::vector<std::uint32_t>& tp_sizes) {
       stage.endpoints.push_back(
           {str_cat("ipc:///run/", s, '-', r), str_cat("tcp://10.0.0.1:", s, r)});
       stage.host_ids.push_back("host");
+      stage.link_keys.push_back(str_cat("key ", s, '-', r));
     }
     assign.stages.push_back(stage);
   }

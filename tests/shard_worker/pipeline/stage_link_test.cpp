@@ -28,17 +28,19 @@ TimePoint after(Duration duration) {
 /// Every rank of a grid with its bound link, in one process.
 class LinkGrid final {
  public:
-  explicit LinkGrid(const std::vector<std::uint32_t>& tp_sizes) {
+  explicit LinkGrid(const std::vector<std::uint32_t>& tp_sizes, bool with_keys = false) {
     assign_ = {.epoch = 5, .max_step_tokens = 64};
     for (std::uint32_t stage = 0; stage < tp_sizes.size(); ++stage) {
       wire::StageInfo info{.layers = {stage, stage + 1}, .tp_size = tp_sizes[stage]};
       links_.emplace_back();
       for (std::uint32_t rank = 0; rank < tp_sizes[stage]; ++rank) {
-        auto link =
-            StageLink::bind(context_, {.ipc_path = path(stage, rank), .bind_host = "127.0.0.1"});
+        StageLink::Options options{.ipc_path = path(stage, rank), .bind_host = "127.0.0.1"};
+        if (with_keys) options.keys = net::generate_key_pair().value();
+        auto link = StageLink::bind(context_, std::move(options));
         REQUIRE_MESSAGE(link.ok(), link.status().message());
         info.endpoints.push_back((*link)->endpoints());
         info.host_ids.push_back("here");
+        info.link_keys.push_back((*link)->public_key());
         links_.back().push_back(std::move(link).value());
       }
       assign_.stages.push_back(info);
@@ -145,6 +147,42 @@ TEST_CASE(
     const auto last = static_cast<std::uint32_t>(sizes.size() - 1);
     grid.each([&](std::uint32_t stage, std::uint32_t rank) { run_rank(grid, stage, rank, last); });
   }
+}
+
+TEST_CASE("with keys a link carries the same, for the ranks of its replica alone") {
+  LinkGrid grid({2, 1}, /*with_keys=*/true);
+  grid.each([&](std::uint32_t stage, std::uint32_t rank) {
+    CHECK(grid.link(stage, rank).admit(grid.assign()).ok());
+  });
+  grid.open_all();
+  grid.each(
+      [&](std::uint32_t stage, std::uint32_t rank) { run_rank(grid, stage, rank, /*last=*/1); });
+
+  for (bool with_key : {false, true}) {
+    net::SocketOptions options{.handshake_timeout = milliseconds(300), .routing_id = "stranger"};
+    if (with_key) {
+      options.keys = net::Keys{.role = net::Role::kWorker,
+                               .own = net::generate_key_pair().value(),
+                               .server_key = grid.link(1, 0).public_key()};
+    }
+    auto stranger = net::Socket::dealer(grid.context(), std::move(options));
+    REQUIRE(stranger->connect(grid.link(1, 0).endpoints().back()).ok());
+    std::vector<net::Frame> frames;
+    frames.emplace_back(std::string_view("x"));
+    CHECK(stranger->send_until(std::move(frames), after(milliseconds(400))).code() ==
+          StatusCode::kDeadlineExceeded);
+  }
+}
+
+TEST_CASE("a rank with a key and one without do not connect") {
+  LinkGrid keyed({1, 1}, /*with_keys=*/true);
+  LinkPlan plan = keyed.plan(0, 0);
+  plan.hidden_to[0].key.clear();
+  CHECK(keyed.link(0, 0).open(plan, {}, after(seconds(5))).code() ==
+        StatusCode::kFailedPrecondition);
+  wire::Assign assign = keyed.assign();
+  assign.stages[0].link_keys[0] = "no key";
+  CHECK(keyed.link(0, 0).admit(assign).code() == StatusCode::kInvalidArgument);
 }
 
 TEST_CASE("a link opens again for the next epoch, and what is left of the old one is dropped") {

@@ -103,6 +103,7 @@ class SimGrid final {
       for (std::uint32_t rank = 0; rank < tp_size_; ++rank) {
         info.endpoints.push_back(member(stage, rank).hello.endpoints);
         info.host_ids.push_back(member(stage, rank).hello.host_id);
+        info.link_keys.push_back(member(stage, rank).hello.link_key);
       }
       assign.stages.push_back(info);
     }
