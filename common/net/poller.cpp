@@ -3,6 +3,7 @@
 
 #include <vector>
 
+#include "common/net/disconnect_watch.h"
 #include "common/net/zmq_access.h"
 
 namespace brigade::net {
@@ -16,6 +17,11 @@ Poller::~Poller() = default;
 
 std::size_t Poller::add(const Socket& socket) {
   impl_->items.push_back({SocketAccess::handle(socket), 0, ZMQ_POLLIN, 0});
+  return impl_->items.size() - 1;
+}
+
+std::size_t Poller::add(const DisconnectWatch& watch) {
+  impl_->items.push_back({watch.events_, 0, ZMQ_POLLIN, 0});
   return impl_->items.size() - 1;
 }
 

@@ -10,6 +10,8 @@
 
 namespace brigade::net {
 
+class DisconnectWatch;
+
 /// Sleeps until a socket or file descriptor is readable, or a deadline. Sockets must outlive their
 /// poller or remove themselves by clear().
 class Poller final {
@@ -21,6 +23,7 @@ class Poller final {
 
   /// Returns the index for readable().
   std::size_t add(const Socket& socket);
+  std::size_t add(const DisconnectWatch& watch);
   std::size_t add_fd(int fd);
   void clear();
 

@@ -138,6 +138,7 @@ struct Release {
 /// The router is alive; answers a Heartbeat.
 struct HeartbeatAck {
   std::uint64_t epoch = 0;
+  std::uint32_t interval_ms = 0;  ///< between heartbeats from now on; 0: as before
 };
 
 // ---- steps ----

@@ -164,7 +164,7 @@ Release unpack(const fb::Release& m, Fields& f) {
 }
 
 HeartbeatAck unpack(const fb::HeartbeatAck& m, Fields&) {
-  return {.epoch = m.epoch()};
+  return {.epoch = m.epoch(), .interval_ms = m.interval_ms()};
 }
 
 std::vector<SequenceAdmit> unpack_admit(const fb::Admit* m, Fields& f) {

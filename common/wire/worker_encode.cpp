@@ -116,7 +116,7 @@ auto pack_body(Builder& b, const Release& m) {
 }
 
 auto pack_body(Builder& b, const HeartbeatAck& m) {
-  return fb::CreateHeartbeatAck(b, m.epoch);
+  return fb::CreateHeartbeatAck(b, m.epoch, m.interval_ms);
 }
 
 /// The values of one member of all admitted sequences.

@@ -15,6 +15,8 @@ constexpr std::size_t kMaxOutbox = 1 << 16;
 constexpr int kReadsPerRound = 256;
 constexpr Duration kThrottlePause = std::chrono::milliseconds(2);
 constexpr Duration kIdleWait = std::chrono::hours(1);
+/// After a connection has ended: by then a send to that peer fails.
+constexpr Duration kProbeDelay = std::chrono::milliseconds(10);
 constexpr Duration kLastWords = std::chrono::milliseconds(200);
 
 std::vector<net::Frame> two_frames(std::span<const std::byte> sequence, net::Frame body) {
@@ -28,24 +30,28 @@ std::vector<net::Frame> two_frames(std::span<const std::byte> sequence, net::Fra
 
 Result<std::unique_ptr<WorkerDoor>> WorkerDoor::open(net::Context& context,
                                                      WorkerDoorOptions options) {
+  // ZMQ's heartbeats stay off: a worker's own tell more.
   net::SocketOptions socket_options = {.max_message_bytes = wire::kMaxStepBytes,
                                        .max_frames = 2,
+                                       .heartbeat_interval = Duration::zero(),
                                        .linger = kLastWords,
                                        .keys = options.keys,
                                        .allowed = {net::Role::kWorker}};
   ASSIGN_OR_RETURN(net::Socket socket, net::Socket::router(context, std::move(socket_options)));
+  ASSIGN_OR_RETURN(auto watch, net::DisconnectWatch::start(context, socket));
   std::vector<std::string> endpoints;
   for (const std::string& endpoint : options.endpoints) {
     ASSIGN_OR_RETURN(std::string bound, socket.bind(endpoint));
     endpoints.push_back(std::move(bound));
   }
-  return std::unique_ptr<WorkerDoor>(
-      new WorkerDoor(std::move(socket), std::move(endpoints), std::move(options)));
+  return std::unique_ptr<WorkerDoor>(new WorkerDoor(std::move(socket), std::move(watch),
+                                                    std::move(endpoints), std::move(options)));
 }
 
-WorkerDoor::WorkerDoor(net::Socket socket, std::vector<std::string> endpoints,
-                       WorkerDoorOptions options)
+WorkerDoor::WorkerDoor(net::Socket socket, std::unique_ptr<net::DisconnectWatch> watch,
+                       std::vector<std::string> endpoints, WorkerDoorOptions options)
     : socket_(std::move(socket)),
+      watch_(std::move(watch)),
       endpoints_(std::move(endpoints)),
       options_(std::move(options)),
       outbox_(kMaxOutbox) {}
@@ -69,12 +75,13 @@ void WorkerDoor::stop(const std::string& reason, TimePoint deadline) {
 void WorkerDoor::loop() {
   net::Poller poller;
   poller.add(socket_);
+  poller.add(*watch_);
   poller.add_fd(outbox_.fd());
   while (true) {
     send_waiting();
     receive_some();
     const TimePoint now = Clock::now();
-    probe_silent(now);
+    probe(now);
     if (outbox_.closed() && done(now)) return;
     if (throttled_) {
       // Not the socket: it is readable, and we do not want to read it.
@@ -191,10 +198,13 @@ bool WorkerDoor::send_one(WorkerId worker, net::Frame body) {
   return false;
 }
 
-void WorkerDoor::probe_silent(TimePoint now) {
+void WorkerDoor::probe(TimePoint now) {
+  if (watch_->take()) probe_all_at_ = now + kProbeDelay;
+  const bool all = probe_all_at_ && now >= *probe_all_at_;
+  if (all) probe_all_at_.reset();
   std::vector<WorkerId> silent;
   for (auto& [worker, peer] : peers_) {
-    if (now - peer.last_heard < options_.probe_after) continue;
+    if (!all && now - peer.last_heard < options_.probe_after) continue;
     // Once a period, whatever comes of it.
     peer.last_heard = now;
     silent.push_back(worker);
@@ -218,6 +228,7 @@ TimePoint WorkerDoor::next_wake(TimePoint now) const {
   for (const auto& [worker, peer] : peers_) {
     wake = std::min(wake, peer.last_heard + options_.probe_after);
   }
+  if (probe_all_at_) wake = std::min(wake, *probe_all_at_);
   if (outbox_.closed()) wake = std::min(wake, stop_deadline_);
   return wake;
 }

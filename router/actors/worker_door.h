@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "common/base/status.h"
+#include "common/net/disconnect_watch.h"
 #include "common/net/outbox.h"
 #include "common/net/poller.h"
 #include "common/net/socket.h"
@@ -29,7 +30,7 @@ struct WorkerSend {
 struct WorkerDoorOptions {
   std::vector<std::string> endpoints;  ///< to bind, all on one socket
   std::optional<net::Keys> keys;
-  Duration probe_after = std::chrono::seconds(1);  ///< of silence
+  Duration probe_after = std::chrono::seconds(5);  ///< of silence
   std::size_t max_workers = 4096;
 
   // Called from the door's thread; must not block.
@@ -40,9 +41,9 @@ struct WorkerDoorOptions {
 
 /// The socket that workers connect to, and the thread that owns it. A connection is one identity on
 /// the socket; it gets a WorkerId with its Hello. Messages are two frames: sequence number, body. A
-/// worker that is gone is noticed by its Goodbye or because a send cannot be routed: one that is
-/// silent is sent a HeartbeatAck to find out. (A worker that hangs is the core's to notice, by its
-/// heartbeats.)
+/// worker that is gone is noticed by its Goodbye or because a send cannot be routed: all are sent a
+/// HeartbeatAck when some connection has ended, and one that is silent to find out. (A worker that
+/// hangs is the core's to notice, by its heartbeats.)
 class WorkerDoor final {
  public:
   static Result<std::unique_ptr<WorkerDoor>> open(net::Context& context, WorkerDoorOptions options);
@@ -67,7 +68,8 @@ class WorkerDoor final {
     bool left = false;  ///< it said goodbye: what it still says is of no account
   };
 
-  WorkerDoor(net::Socket socket, std::vector<std::string> endpoints, WorkerDoorOptions options);
+  WorkerDoor(net::Socket socket, std::unique_ptr<net::DisconnectWatch> watch,
+             std::vector<std::string> endpoints, WorkerDoorOptions options);
   void loop();
   bool done(TimePoint now);
   void receive_some();
@@ -77,11 +79,12 @@ class WorkerDoor final {
   void send_waiting();
   /// False when the peer is gone: it is forgotten then, and the loss told.
   bool send_one(WorkerId worker, net::Frame body);
-  void probe_silent(TimePoint now);
+  void probe(TimePoint now);
   void forget(WorkerId worker, const std::string& reason);
   [[nodiscard]] TimePoint next_wake(TimePoint now) const;
 
   net::Socket socket_;
+  std::unique_ptr<net::DisconnectWatch> watch_;
   std::vector<std::string> endpoints_;
   WorkerDoorOptions options_;
   net::Outbox<WorkerSend> outbox_;
@@ -91,6 +94,7 @@ class WorkerDoor final {
   std::unordered_map<std::string, WorkerId> by_identity_;
   WorkerId next_worker_ = 1;
   bool throttled_ = false;
+  std::optional<TimePoint> probe_all_at_;  ///< a connection has ended
 
   // Written before the outbox is closed, read after.
   std::string release_reason_;

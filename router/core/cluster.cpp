@@ -170,7 +170,11 @@ void Cluster::on_failed(WorkerId worker, const wire::Failed& failed, TimePoint n
 void Cluster::on_heartbeat(WorkerId worker, const wire::Heartbeat& heartbeat, TimePoint now) {
   WorkerRecord& record = workers_.at(worker);
   roll_window(record, now);
-  send(worker, wire::HeartbeatAck{.epoch = heartbeat.epoch});
+  // Four to a time-out: one that is late, or lost with its connection, is no loss of the worker.
+  const auto interval =
+      std::chrono::duration_cast<std::chrono::milliseconds>(config_.heartbeat_timeout / 4);
+  send(worker, wire::HeartbeatAck{.epoch = heartbeat.epoch,
+                                  .interval_ms = static_cast<std::uint32_t>(interval.count())});
   if (record.state == WorkerState::kAborting && record.aborted_epoch != heartbeat.epoch) {
     become_idle(record);
   }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "shard_worker/process/engine_thread.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "common/base/log.h"
@@ -9,7 +10,8 @@
 namespace brigade::worker {
 namespace {
 
-constexpr Duration kBeatInterval = std::chrono::seconds(1);
+constexpr Duration kMinBeatInterval = std::chrono::milliseconds(100);
+constexpr Duration kMaxBeatInterval = std::chrono::seconds(5);
 constexpr Duration kProgressInterval = std::chrono::milliseconds(50);
 /// Jobs find room even when the steps have used up theirs: a few are under way at once, in any
 /// order of aborts.
@@ -43,6 +45,10 @@ void EngineThread::push_job(EngineJob job) {
   // The router sends a place, a start and an end in turn, and each end empties the queue: more is a
   // peer gone mad, and a job that is not done shows as a silent worker.
   if (!queue_.try_push(std::move(job))) log_error("the job queue is full: a job is lost");
+}
+
+void EngineThread::set_beat_interval(Duration interval) {
+  beat_interval_ = std::clamp<Duration>(interval, kMinBeatInterval, kMaxBeatInterval);
 }
 
 void EngineThread::loop() {
@@ -151,7 +157,7 @@ void EngineThread::count(const StepTimes& times) {
 void EngineThread::beat_if_due() {
   const TimePoint now = Clock::now();
   if (now < next_beat_) return;
-  next_beat_ = now + kBeatInterval;
+  next_beat_ = now + beat_interval_.load();
   options_.to_router(wire::Heartbeat{.epoch = assign_ ? assign_->epoch : 0,
                                      .last_step = last_step_,
                                      .queued_steps = static_cast<std::uint32_t>(queue_.size())});

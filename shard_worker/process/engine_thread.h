@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -23,8 +24,8 @@ namespace brigade::worker {
 /// the order they come. Steps come straight from the router's socket thread and results go straight
 /// back to it: no actor between.
 ///
-/// It beats once a second between steps and while loading. A loop that hangs beats no more, though
-/// its sockets still answer: that is how the router tells.
+/// It beats between steps and while loading, once a second until the router names an interval. A
+/// loop that hangs beats no more, though its sockets still answer: that is how the router tells.
 class EngineThread final {
  public:
   struct Options {
@@ -50,6 +51,9 @@ class EngineThread final {
   /// From any thread: ends what the epoch waits for.
   void abort(std::uint64_t epoch) { abort_.abort(epoch); }
 
+  /// From any thread; kept within a tenth of a second and five.
+  void set_beat_interval(Duration interval);
+
   static constexpr std::size_t kMaxQueuedSteps = 64;
 
  private:
@@ -70,6 +74,7 @@ class EngineThread final {
   Options options_;
   BoundedQueue<Item> queue_;
   AbortSwitch abort_;
+  std::atomic<Duration> beat_interval_{std::chrono::seconds(1)};
   // Of the thread alone.
   std::optional<wire::Assign> assign_;   ///< of the epoch under way
   std::unique_ptr<EpochRunner> runner_;  ///< between start and end

@@ -136,7 +136,10 @@ Status RouterLink::dispatch(net::Received received) {
   last_heard_ = Clock::now();
   if (auto* step = std::get_if<wire::StepCommand>(&message)) {
     options_.on_step(std::move(*step));
-  } else if (!std::holds_alternative<wire::HeartbeatAck>(message)) {
+  } else if (const auto* ack = std::get_if<wire::HeartbeatAck>(&message)) {
+    if (ack->interval_ms > 0)
+      options_.on_beat_interval(std::chrono::milliseconds(ack->interval_ms));
+  } else {
     options_.on_message(std::move(message));
   }
   return {};

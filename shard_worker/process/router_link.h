@@ -36,7 +36,8 @@ class RouterLink final {
     Duration give_up_after = Duration::zero();  ///< without a connection; zero: never
     // Called on the link's thread; must not block.
     std::function<void(wire::StepCommand)> on_step;
-    std::function<void(wire::ToWorker)> on_message;  ///< all but steps
+    std::function<void(Duration)> on_beat_interval;  ///< that the router wishes
+    std::function<void(wire::ToWorker)> on_message;  ///< the rest
     std::function<void()> on_lost;
     std::function<void()> on_give_up;
   };

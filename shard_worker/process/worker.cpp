@@ -72,6 +72,7 @@ Result<std::unique_ptr<Worker>> Worker::make(const WorkerOptions& options,
           .keys = std::move(keys),
           .give_up_after = options.give_up_after,
           .on_step = [self](wire::StepCommand command) { self->take_step(std::move(command)); },
+          .on_beat_interval = [self](Duration wish) { self->engine_->set_beat_interval(wish); },
           .on_message =
               [self](wire::ToWorker message) {
                 // A blocked step ends now, not when the actor's job for it comes up.

@@ -7,6 +7,7 @@
 
 #include <optional>
 
+#include "common/net/disconnect_watch.h"
 #include "common/net/poller.h"
 
 namespace brigade::net {
@@ -174,6 +175,25 @@ TEST_CASE("binding where others reach it needs keys") {
   CHECK(socket->bind("tcp://*:*").status().code() == StatusCode::kPermissionDenied);
   CHECK(socket->bind("nonsense").status().code() == StatusCode::kInvalidArgument);
   CHECK(socket->bind("tcp://localhost:0").ok());
+}
+
+TEST_CASE("a router socket's owner is told that a connection has ended") {
+  Context context;
+  auto router = Socket::router(context, {});
+  const auto watch = DisconnectWatch::start(context, *router);
+  REQUIRE(watch.ok());
+  const std::string endpoint = router->bind("tcp://127.0.0.1:*").value();
+  Poller poller;
+  poller.add(**watch);
+  {
+    Socket dealer = make_dealer(context, endpoint);
+    REQUIRE(dealer.send_until(message("x"), in_ms(5000)).ok());
+    REQUIRE(router->receive_until(in_ms(5000))->has_value());
+    CHECK_FALSE((*watch)->take());
+  }
+  CHECK(poller.wait(in_ms(5000)).value());
+  CHECK((*watch)->take());
+  CHECK_FALSE((*watch)->take());
 }
 
 TEST_CASE("an ipc socket leaves no file behind") {

@@ -112,7 +112,7 @@ inline std::vector<ToWorker> to_worker_samples() {
           Start{.epoch = 1, .num_kv_blocks = 2},
           Abort{.epoch = 1, .reason = "because"},
           Release{.reason = "drained"},
-          HeartbeatAck{.epoch = 1},
+          HeartbeatAck{.epoch = 1, .interval_ms = 2500},
           sample_command()};
 }
 

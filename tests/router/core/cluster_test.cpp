@@ -286,6 +286,7 @@ TEST_CASE("a silent rank takes its replica down; who does not answer the abort i
   f.bring_up({1, 2});
   f.cluster.on_heartbeat(1, {.epoch = 1}, f.now);
   CHECK_EQ(f.sent<wire::HeartbeatAck>().at(1).epoch, 1);
+  CHECK_EQ(f.sent<wire::HeartbeatAck>().at(1).interval_ms, 2500);
   CHECK(f.cluster.next_wake() == f.now + seconds(10));
   f.now += seconds(10);
   f.cluster.advance(f.now);
