@@ -119,7 +119,7 @@ TEST_CASE("status is the router's, as brigade status prints it") {
   CHECK(answer.status == 200);
   CHECK(answer.body.starts_with(
       R"({"replicas":[{"id":1,"model":"fake","state":"ready","epoch":0,"running":0,"steps":0,)"
-      R"("kv_blocks":{"total":10,"used":0,"cached":0},"ranks":[{"worker":"w0","pid":42,)"
+      R"("kv_blocks":{"total":10,"used":0,"cached":0},"ranks":[{"worker":"w0","pid":42,"host":"",)"
       R"("state":"ready","tp_rank":0,"pp_stage":0,"layers":[0,15],)"));
   CHECK(has(answer.body,
             R"("queue":{"requests":3,"tokens":0,"buckets":[{"max_tokens":128,"requests":3}]})"));
