@@ -80,6 +80,14 @@ void check_write_kv(const KvCache& cache, std::int64_t layer, const ConstMatrix&
   }
 }
 
+void check_copy_block(const KvCache& cache, std::int64_t from, std::int64_t to) {
+  for (const std::int64_t block : {from, to}) {
+    INVARIANT(block >= 0 && block < cache.num_blocks())
+        << "block " << block << " of " << cache.num_blocks();
+  }
+  INVARIANT_NE(from, to);
+}
+
 void check_attention(const KvCache& cache, std::int64_t layer, const ConstMatrix& q,
                      const AttentionBatch& batch, const Matrix& out) {
   check_layer(cache, layer);

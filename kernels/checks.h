@@ -20,6 +20,7 @@ void check_rope(const Matrix& x, std::int64_t num_heads, std::int64_t head_dim,
                 const RopeAngles& angles);
 void check_write_kv(const KvCache& cache, std::int64_t layer, const ConstMatrix& k,
                     const ConstMatrix& v, std::span<const std::int32_t> slot_mapping);
+void check_copy_block(const KvCache& cache, std::int64_t from, std::int64_t to);
 void check_attention(const KvCache& cache, std::int64_t layer, const ConstMatrix& q,
                      const AttentionBatch& batch, const Matrix& out);
 void check_silu_mul(const ConstMatrix& gate_up, const Matrix& out);

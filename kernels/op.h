@@ -171,6 +171,9 @@ class Ops {
   virtual void write_kv(KvCache& cache, std::int64_t layer, ConstMatrix k, ConstMatrix v,
                         std::span<const std::int32_t> slot_mapping) = 0;
 
+  /// Copies all layers' keys and values of block `from` to block `to`, another one.
+  virtual void copy_block(KvCache& cache, std::int64_t from, std::int64_t to) = 0;
+
   /// Causal grouped-query attention over the cache: row at position p sees positions 0..p. q and
   /// out: [num_tokens, num_heads * head_dim]; scores are multiplied by `scale`. Softmax runs in
   /// fixed chunks counted from position 0, so the result does not depend on how a prompt was cut.

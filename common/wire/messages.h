@@ -185,6 +185,9 @@ struct StepCommand {
   std::vector<std::int32_t> tokens;
   std::vector<std::uint32_t> cu_blocks;  ///< [num_seqs + 1]
   std::vector<std::uint32_t> blocks;
+  /// Blocks whose KV is copied before the step writes anything: [i] of one to [i] of the other.
+  std::vector<std::uint32_t> copy_from;
+  std::vector<std::uint32_t> copy_to;
 
   [[nodiscard]] std::size_t num_seqs() const { return seq.size(); }
 };

@@ -57,6 +57,8 @@ std::uint64_t plan_hash(const StepCommand& command) {
   hash.add_list(command.tokens);
   hash.add_list(command.cu_blocks);
   hash.add_list(command.blocks);
+  hash.add_list(command.copy_from);
+  hash.add_list(command.copy_to);
   return hash.value();
 }
 

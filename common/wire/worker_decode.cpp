@@ -221,13 +221,16 @@ StepCommand unpack(const fb::StepCommand& m, Fields& f) {
                    .cu_tokens = f.vector(m.cu_tokens()),
                    .tokens = f.vector(m.tokens()),
                    .cu_blocks = f.vector(m.cu_blocks()),
-                   .blocks = f.vector(m.blocks())};
+                   .blocks = f.vector(m.blocks()),
+                   .copy_from = f.vector(m.copy_from()),
+                   .copy_to = f.vector(m.copy_to())};
   const std::size_t n = c.seq.size();
   f.length(c.position.size(), n, "position");
   f.length(c.flags.size(), n, "flags");
   f.length(c.next_token.size(), n, "next_token");
   f.intervals(c.cu_tokens, n, c.tokens.size(), "cu_tokens");
   f.intervals(c.cu_blocks, n, c.blocks.size(), "cu_blocks");
+  f.length(c.copy_to.size(), c.copy_from.size(), "copy_to");
   constexpr std::uint8_t kAllFlags = kTokenFromSample | kSampleToken | kScorePrompt;
   for (const std::uint8_t flags : c.flags)
     f.in_range<std::uint8_t>(flags, 0, kAllFlags, "flags");

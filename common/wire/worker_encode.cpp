@@ -163,8 +163,11 @@ auto pack_body(Builder& b, const StepCommand& m) {
   const auto tokens = pack_vector(b, m.tokens);
   const auto cu_blocks = pack_vector(b, m.cu_blocks);
   const auto blocks = pack_vector(b, m.blocks);
+  const auto copy_from = pack_vector(b, m.copy_from);
+  const auto copy_to = pack_vector(b, m.copy_to);
   return fb::CreateStepCommand(b, m.epoch, m.step, m.lane, release, admit, seq, position, flags,
-                               next_token, cu_tokens, tokens, cu_blocks, blocks);
+                               next_token, cu_tokens, tokens, cu_blocks, blocks, copy_from,
+                               copy_to);
 }
 
 auto pack_body(Builder& b, const ActivationHeader& m) {

@@ -44,6 +44,7 @@ class CpuOps final : public Ops {
             const RopeAngles& angles) override;
   void write_kv(KvCache& cache, std::int64_t layer, ConstMatrix k, ConstMatrix v,
                 std::span<const std::int32_t> slot_mapping) override;
+  void copy_block(KvCache& cache, std::int64_t from, std::int64_t to) override;
   void attention(const KvCache& cache, std::int64_t layer, ConstMatrix q,
                  const AttentionBatch& batch, float scale, Matrix out) override;
   void silu_mul(ConstMatrix gate_up, Matrix out) override;
@@ -162,6 +163,16 @@ void CpuOps::write_kv(KvCache& cache, std::int64_t layer, ConstMatrix k, ConstMa
     place_token<std::uint16_t>(halves, halves + k.cols, shape, offset,
                                reinterpret_cast<std::uint16_t*>(page));
   });
+}
+
+void CpuOps::copy_block(KvCache& cache, std::int64_t from, std::int64_t to) {
+  check_copy_block(cache, from, to);
+  const auto& store = static_cast<const CpuKvCache&>(cache);
+  for (std::int64_t layer = 0; layer < store.shape().num_layers; ++layer) {
+    std::memcpy(store.layer(layer) + to * store.page_bytes(),
+                store.layer(layer) + from * store.page_bytes(),
+                static_cast<std::size_t>(store.page_bytes()));
+  }
 }
 
 void CpuOps::attention(const KvCache& cache, std::int64_t layer, ConstMatrix q,

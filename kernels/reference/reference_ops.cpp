@@ -106,6 +106,7 @@ class ReferenceOps final : public Ops {
             const RopeAngles& angles) override;
   void write_kv(KvCache& cache, std::int64_t layer, ConstMatrix k, ConstMatrix v,
                 std::span<const std::int32_t> slot_mapping) override;
+  void copy_block(KvCache& cache, std::int64_t from, std::int64_t to) override;
   void attention(const KvCache& cache, std::int64_t layer, ConstMatrix q,
                  const AttentionBatch& batch, float scale, Matrix out) override;
   void silu_mul(ConstMatrix gate_up, Matrix out) override;
@@ -220,6 +221,19 @@ void ReferenceOps::write_kv(KvCache& cache, std::int64_t layer, ConstMatrix k, C
     for (std::int64_t d = 0; d < k.cols; ++d) {
       store.k[at + static_cast<std::size_t>(d)] = stored(k.row(i)[d]);
       store.v[at + static_cast<std::size_t>(d)] = stored(v.row(i)[d]);
+    }
+  }
+}
+
+void ReferenceOps::copy_block(KvCache& cache, std::int64_t from, std::int64_t to) {
+  check_copy_block(cache, from, to);
+  auto& store = static_cast<ReferenceKvCache&>(cache);
+  const std::int64_t size = kBlockSize * cache.shape().num_kv_heads * cache.shape().head_dim;
+  for (std::int64_t layer = 0; layer < cache.shape().num_layers; ++layer) {
+    for (std::vector<float>* values : {&store.k, &store.v}) {
+      std::copy_n(
+          values->begin() + static_cast<std::ptrdiff_t>(store.index(layer, from * kBlockSize)),
+          size, values->begin() + static_cast<std::ptrdiff_t>(store.index(layer, to * kBlockSize)));
     }
   }
 }

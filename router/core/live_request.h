@@ -36,6 +36,7 @@ struct LiveRequest {
   bool is_open_ended = false;        ///< it names no max_tokens: as many as there is room for
   std::vector<std::int32_t> tokens;  ///< prompt, then output
   std::uint32_t num_prompt = 0;
+  std::uint64_t group = 0;          ///< of choices of one prompt; 0: none
   PrefixChain chain;                ///< names of its whole blocks, output's included
   bool was_started = false;         ///< a step with it was issued, somewhere
   std::uint32_t cached_tokens = 0;  ///< of the prompt, that its first start found computed

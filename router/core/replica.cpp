@@ -4,13 +4,12 @@
 #include <algorithm>
 
 #include "common/base/check.h"
-#include "router/core/step_builder.h"
 
 namespace brigade::router {
 namespace {
 
-/// A chunk of an idle pipeline is not cut smaller than this: a step has a fixed cost too.
-constexpr std::uint32_t kMinChunk = 32;
+/// Steps in flight are two a lane at most, and a rank queues 64.
+constexpr std::uint32_t kMaxLanes = 32;
 /// Debug builds audit after each event: a pass over all blocks is for pools that take microseconds.
 constexpr std::uint64_t kFullAuditBlocks = 4096;
 
@@ -21,28 +20,8 @@ Replica::Replica(const Options& options)
       pool_(options.num_blocks, options.prefix_cache),
       free_slots_(options.max_seqs, /*full=*/true),
       sequences_(options.max_seqs),
-      lanes_(options.pp_size) {
-  for (std::uint32_t lane = 0; lane < options.pp_size; ++lane)
-    lane_order_.push_back(lane);
-}
-
-std::uint32_t Replica::cheapest_lane() const {
-  std::uint32_t best = 0;
-  std::uint64_t best_cost = ~std::uint64_t{0};
-  for (std::uint32_t lane = 0; lane < lanes_.size(); ++lane) {
-    // In rows of a decode step: one a sequence, attention over about 1,000 tokens as much again, a
-    // prefill its chunks.
-    std::uint64_t cost = lanes_[lane].in_flight;
-    for (const std::uint32_t slot : lanes_[lane].slots) {
-      const Sequence& sequence = sequences_[slot];
-      cost += 1024 + sequence.scheduled + std::uint64_t{4} * sequence.prefill_left();
-    }
-    if (cost < best_cost) {
-      best_cost = cost;
-      best = lane;
-    }
-  }
-  return best;
+      tuner_(options.pp_size, std::max(options.pp_size, kMaxLanes)) {
+  set_num_lanes(options.pp_size);
 }
 
 void Replica::admit(LiveRequest& request) {
@@ -61,11 +40,12 @@ void Replica::admit(LiveRequest& request) {
   sequence.prefill_end = request.only_scores() ? request.num_prompt - 1
                                                : static_cast<std::uint32_t>(request.tokens.size());
   sequence.expected_output = request.expected_output();
-  sequence.lane = cheapest_lane();
+  sequence.num_known = static_cast<std::uint32_t>(request.tokens.size());
   attach_blocks(sequence);
-  lanes_[sequence.lane].slots.push_back(slot);
+  prefills_.push_back(slot);
   request.slot = slot;
   ++num_requests_;
+  total_cost_ += sequence.cost();
   prefill_backlog_ += sequence.prefill_left();
   expected_output_ += sequence.expected_output;
 }
@@ -79,9 +59,9 @@ void Replica::remove(std::uint32_t slot, RequestId request) {
 
 void Replica::detach(Sequence& sequence) {
   const auto slot = static_cast<std::uint32_t>(&sequence - sequences_.data());
-  std::vector<std::uint32_t>& slots = lanes_[sequence.lane].slots;
-  slots.erase(std::find(slots.begin(), slots.end(), slot));
+  leave_lane(slot);
   --num_requests_;
+  total_cost_ -= sequence.cost();
   prefill_backlog_ -= sequence.prefill_left();
   expected_output_ -= sequence.expected_output;
   sequence.request = nullptr;
@@ -95,118 +75,6 @@ void Replica::close(std::uint32_t slot) {
   // The next command releases it before it admits anything, so the number may be taken at once.
   if (sequence.admit_sent) release_.push_back(slot);
   free_slots_.insert(slot);
-}
-
-bool Replica::has_work(const Lane& lane) const {
-  return std::any_of(lane.slots.begin(), lane.slots.end(), [this](std::uint32_t slot) {
-    return can_prefill(sequences_[slot]) || sequences_[slot].can_decode();
-  });
-}
-
-bool Replica::has_prefill(const Lane& lane) const {
-  return std::any_of(lane.slots.begin(), lane.slots.end(),
-                     [this](std::uint32_t slot) { return can_prefill(sequences_[slot]); });
-}
-
-bool Replica::plan(TimePoint now, wire::StepCommand& command) {
-  bool blocked = false;  // a lane before this one waits for its turn: no step may overtake it
-  const auto issue = [&](std::size_t turn, bool prefill_only) {
-    const std::uint32_t lane = lane_order_[turn];
-    if (!build(lane, prefill_only, now, command)) return false;
-    lane_order_.erase(lane_order_.begin() + static_cast<std::ptrdiff_t>(turn));
-    lane_order_.push_back(lane);
-    return true;
-  };
-  for (std::size_t turn = 0; turn < lane_order_.size(); ++turn) {
-    const Lane& lane = lanes_[lane_order_[turn]];
-    if (!has_work(lane)) continue;
-    if (lane.in_flight > 0 && (blocked || lane.in_flight >= kMaxLaneSteps)) {
-      blocked = true;
-    } else if (issue(turn, /*prefill_only=*/false)) {
-      return true;
-    }
-  }
-  // Chunks of a prompt wait for no sample: one long prompt alone may fill all stages.
-  for (std::size_t turn = 0; turn < lane_order_.size() && flight_.size() < lanes_.size(); ++turn) {
-    if (issue(turn, /*prefill_only=*/true)) return true;
-  }
-  return false;
-}
-
-bool Replica::build(std::uint32_t lane_index, bool prefill_only, TimePoint now,
-                    wire::StepCommand& command) {
-  Lane& lane = lanes_[lane_index];
-  if (!prefill_only) find_blocks(lane);
-  FlightStep flight;
-  if (!spare_flights_.empty()) {
-    flight = std::move(spare_flights_.back());
-    spare_flights_.pop_back();
-  }
-  StepBuilder builder(command, flight, options_.epoch, last_step_ + 1, lane_index);
-  std::uint32_t budget = options_.step_tokens;
-  if (!prefill_only) {
-    // A part is kept for prompts, so that a full lane does not starve them.
-    const std::uint32_t kept = has_prefill(lane) ? std::max(budget / 4, 1U) : 0;
-    budget -= kept;
-    add_decodes(lane, builder, budget);
-    budget += kept;
-  }
-  add_prefills(lane, builder, budget);
-  if (builder.empty()) {
-    spare_flights_.push_back(std::move(flight));
-    return false;
-  }
-  ++last_step_;
-  command.release.swap(release_);
-  flight.plan_hash = wire::plan_hash(command);
-  flight.issued = now;
-  for (const FlightStep::Item& item : flight.items)
-    note_filled(sequences_[item.slot]);
-  flight_.push_back(std::move(flight));
-  ++lane.in_flight;
-  return true;
-}
-
-void Replica::add_decodes(Lane& lane, StepBuilder& builder, std::uint32_t& budget) {
-  const std::size_t count = lane.slots.size();
-  const std::size_t start = count == 0 ? 0 : lane.cursor % count;
-  for (std::size_t i = 0; i < count; ++i) {
-    const std::uint32_t slot = lane.slots[(start + i) % count];
-    Sequence& sequence = sequences_[slot];
-    if (!sequence.can_decode() || !sequence.has_block_for_next()) continue;
-    if (budget == 0) {
-      lane.cursor = (start + i) % count;
-      return;
-    }
-    builder.add_decode(slot, sequence);
-    --budget;
-  }
-}
-
-std::uint32_t Replica::chunk_size(Sequence& sequence, std::uint32_t budget) const {
-  // Equal chunks, so that the last one is not a crumb: equal steps keep the stages busy.
-  const std::uint32_t left = sequence.prefill_left();
-  if (sequence.chunk_limit == 0) {
-    const auto num_stages = static_cast<std::uint32_t>(lanes_.size());
-    const bool stages_idle = flight_.size() + 1 < num_stages;
-    const std::uint32_t num_chunks = stages_idle ? std::min(num_stages, left / kMinChunk) : 1;
-    sequence.chunk_limit = num_chunks <= 1 ? left : (left + num_chunks - 1) / num_chunks;
-  }
-  budget = std::min(budget, sequence.chunk_limit);
-  const std::uint32_t num_chunks = (left + budget - 1) / budget;
-  return (left + num_chunks - 1) / num_chunks;
-}
-
-void Replica::add_prefills(Lane& lane, StepBuilder& builder, std::uint32_t& budget) {
-  for (const std::uint32_t slot : lane.slots) {
-    if (budget == 0) return;
-    Sequence& sequence = sequences_[slot];
-    if (!can_prefill(sequence)) continue;
-    const std::uint32_t chunk = chunk_size(sequence, budget);
-    builder.add_chunk(slot, sequence, chunk);
-    prefill_backlog_ -= chunk;
-    budget -= chunk;
-  }
 }
 
 std::vector<LiveRequest*> Replica::take_preempted() {
@@ -228,6 +96,7 @@ std::vector<LiveRequest*> Replica::requests() const {
 void Replica::audit() const {
   if (pool_.num_blocks() <= kFullAuditBlocks) audit_holders();
   std::uint64_t backlog = 0;
+  std::uint64_t cost = 0;
   std::uint32_t num_requests = 0;
   for (std::size_t slot = 0; slot < sequences_.size(); ++slot) {
     const Sequence& sequence = sequences_[slot];
@@ -239,18 +108,26 @@ void Replica::audit() const {
     INVARIANT_EQ(sequence.request->slot, slot);
     ++num_requests;
     backlog += sequence.prefill_left();
+    cost += sequence.cost();
+    INVARIANT_EQ(sequence.num_known, sequence.request->tokens.size());
   }
   INVARIANT_EQ(backlog, prefill_backlog_);
   INVARIANT_EQ(num_requests, num_requests_);
-  std::size_t in_lanes = 0;
+  INVARIANT_EQ(cost, total_cost_);
+  std::size_t in_lanes = prefills_.size();
+  for (const std::uint32_t slot : prefills_)
+    INVARIANT(!sequences_[slot].lane && sequences_[slot].request != nullptr) << "slot " << slot;
   std::size_t in_flight = 0;
   for (std::size_t lane = 0; lane < lanes_.size(); ++lane) {
     in_lanes += lanes_[lane].slots.size();
     in_flight += lanes_[lane].in_flight;
+    std::uint64_t lane_cost = 0;
     for (const std::uint32_t slot : lanes_[lane].slots) {
       INVARIANT(sequences_[slot].request != nullptr) << "slot " << slot << " in lane " << lane;
-      INVARIANT_EQ(sequences_[slot].lane, lane);
+      INVARIANT(sequences_[slot].lane == lane) << "slot " << slot << " in lane " << lane;
+      lane_cost += sequences_[slot].cost();
     }
+    INVARIANT_EQ(lane_cost, lanes_[lane].cost);
   }
   INVARIANT_EQ(in_lanes, num_requests_);
   INVARIANT_EQ(in_flight, flight_.size());

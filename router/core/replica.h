@@ -3,12 +3,15 @@
 
 #include <cstdint>
 #include <deque>
+#include <map>
 #include <optional>
 #include <vector>
 
 #include "router/core/block_pool.h"
 #include "router/core/id_set.h"
+#include "router/core/lane_tuner.h"
 #include "router/core/sequence.h"
+#include "router/core/step_cost.h"
 #include "router/core/types.h"
 
 namespace brigade::router {
@@ -25,18 +28,19 @@ class ResultSink {
 
 /// The plan of one replica in one epoch: its slots, KV blocks, lanes, and the steps in flight.
 ///
-/// P stages have P lanes, and each sequence is in one of them. A lane has at most two steps in
-/// flight: the second is issued before the first one's tokens are back (kTokenFromSample), which
-/// hides the router's round trip. Ranks run steps in order, and a step that waits for a sample
-/// holds up those behind it; so lanes take turns, and only a lane that has nothing in flight may
-/// come out of turn:
+/// A sequence is in one lane from its first decode on; P stages have P lanes (more where the
+/// LaneTuner finds that it pays). A lane has at most two steps of decodes in flight: the second is
+/// issued before the first one's tokens are back (kTokenFromSample), which hides the router's round
+/// trip. Ranks run steps in order, and a step that waits for a sample holds up those behind it; so
+/// lanes take turns, and only a lane that has nothing in flight may come out of turn:
 ///
 // clang-format off
 ///     stage 0   |a1|b1|c1|a2|b2|c2|a3|
 ///     stage 1      |a1|b1|c1|a2|b2|c2|
 ///     stage 2         |a1|b1|c1|a2|b2|c2|
 ///
-/// a2 needs the tokens of a1, which stage 2 has just drawn.
+/// a2 needs the tokens of a1, which stage 2 has just drawn. Prompts wait in one line for all lanes:
+/// each step takes chunks of them up to the load that makes all lanes' steps equal.
 // clang-format on
 class Replica final {
  public:
@@ -95,38 +99,58 @@ class Replica final {
   /// Every block in one state with as many holders as sequences have it (in pools of a few
   /// thousand), counts that add up.
   void audit() const;
-  /// The same over all blocks however many, when nothing runs here.
+  /// The same over all blocks however many, and that no one holds one. Nothing may run here.
   void audit_idle() const;
+  /// audit_idle() after something ran and nothing does, at most once in some seconds: for release
+  /// builds.
+  void audit_when_idle(TimePoint now);
 
  private:
   static constexpr std::uint32_t kMaxLaneSteps = 2;
 
   struct Lane {
-    std::vector<std::uint32_t> slots;  ///< of its sequences, in order of admission
+    std::vector<std::uint32_t> slots;  ///< of its sequences, in the order in which they joined
+    std::uint64_t cost = 0;            ///< of these together
     std::uint32_t in_flight = 0;       ///< steps
     std::size_t cursor = 0;  ///< where decodes start, when they are more than a step's budget
   };
 
-  // replica.cpp: who is here, and what runs next
-  [[nodiscard]] std::uint64_t blocks_to_start(const LiveRequest& request) const;
-  [[nodiscard]] std::uint32_t cheapest_lane() const;
+  // replica.cpp: who is here
+  void detach(Sequence& sequence);
+  void close(std::uint32_t slot);
+
+  // replica_plan.cpp: what runs next
   [[nodiscard]] bool can_prefill(const Sequence& sequence) const {
     return sequence.can_prefill() && !waits_for_prefix(sequence);
   }
-  [[nodiscard]] bool has_work(const Lane& lane) const;
-  [[nodiscard]] bool has_prefill(const Lane& lane) const;
-  [[nodiscard]] bool build(std::uint32_t lane, bool prefill_only, TimePoint now,
-                           wire::StepCommand& command);
+  [[nodiscard]] bool has_prompt() const;
+  [[nodiscard]] bool has_decode(const Lane& lane) const;
+  [[nodiscard]] bool build(std::uint32_t lane, TimePoint now, wire::StepCommand& command);
   void add_decodes(Lane& lane, class StepBuilder& builder, std::uint32_t& budget);
-  void add_prefills(Lane& lane, class StepBuilder& builder, std::uint32_t& budget);
-  [[nodiscard]] std::uint32_t chunk_size(Sequence& sequence, std::uint32_t budget) const;
-  void detach(Sequence& sequence);
-  void close(std::uint32_t slot);
+  [[nodiscard]] std::uint32_t prefill_budget(const Lane& lane, std::uint32_t room) const;
+  void add_prefills(std::uint32_t lane, class StepBuilder& builder, std::uint32_t budget);
+  std::uint32_t add_chunk(std::uint32_t lane, std::uint32_t slot, class StepBuilder& builder,
+                          std::uint32_t budget);
+
+  // replica_lanes.cpp: which lane
+  [[nodiscard]] std::uint32_t num_lanes() const {
+    return static_cast<std::uint32_t>(lane_order_.size());
+  }
+  void set_num_lanes(std::uint32_t num_lanes);
+  [[nodiscard]] std::uint32_t lightest_lane() const;
+  [[nodiscard]] bool may_join(const Lane& lane, const Sequence& sequence) const;
+  void join_lane(std::uint32_t lane, std::uint32_t slot);
+  void leave_lane(std::uint32_t slot);
+  void move(std::uint32_t slot, std::uint32_t lane);
+  void rebalance();
+  void tune_lanes(const wire::StepResult& result, TimePoint now);
 
   // replica_blocks.cpp: whose blocks, and where from
   template <typename OnHit>
   void match_prefix(const LiveRequest& request, OnHit on_hit) const;
   void attach_blocks(Sequence& sequence);
+  [[nodiscard]] std::uint64_t blocks_to_start(const LiveRequest& request) const;
+  [[nodiscard]] std::uint64_t prefill_ahead(std::uint64_t num_tokens) const;
   [[nodiscard]] bool waits_for_prefix(const Sequence& sequence) const;
   void note_filled(Sequence& sequence);
   void detach_blocks(Sequence& sequence);
@@ -137,17 +161,26 @@ class Replica final {
   [[nodiscard]] Sequence& youngest();
   void audit_holders() const;
 
+  // replica_forks.cpp: choices of one prompt
+  void join_group(Sequence& sequence);
+  void leave_group(Sequence& sequence);
+  void lead_group(Fork& fork, Sequence& sequence);
+  void drop_block(Fork& fork);
+
   // replica_results.cpp
   Status check_result(const wire::StepResult& result) const;
   void apply_entries(const wire::StepResult& result, const FlightStep& flight, ResultSink& sink);
-  void rebalance();
 
   Options options_;
   BlockPool pool_;
   IdSet free_slots_;
   std::vector<Sequence> sequences_;        ///< [max_seqs]
-  std::vector<Lane> lanes_;                ///< [pp_size]
+  std::vector<std::uint32_t> prefills_;    ///< slots in no lane yet, in order of admission
+  std::vector<Lane> lanes_;                ///< those in lane_order_, and such as were
   std::vector<std::uint32_t> lane_order_;  ///< whose turn it is: least recently issued first
+  LaneTuner tuner_;
+  StepCost step_cost_;
+  std::map<std::uint64_t, Fork> forks_;    ///< by group
   std::deque<FlightStep> flight_;          ///< in order of steps
   std::vector<FlightStep> spare_flights_;  ///< keep their vectors
   std::vector<std::uint32_t> release_;     ///< slots that the next command releases
@@ -155,9 +188,12 @@ class Replica final {
   std::vector<LiveRequest*> preempted_;
   std::uint64_t last_step_ = 0;
   std::uint64_t num_steps_ended_ = 0;
+  std::uint64_t audited_steps_ = 0;  ///< steps that had ended at the last idle audit
+  TimePoint audited_ = TimePoint::min();
   TimePoint last_result_ = TimePoint::min();
   std::uint32_t num_requests_ = 0;
   std::uint64_t prefill_backlog_ = 0;  ///< tokens placed but not in a step yet
+  std::uint64_t total_cost_ = 0;       ///< of all sequences with a request
   std::uint64_t expected_output_ = 0;
 };
 

@@ -54,9 +54,22 @@ std::uint32_t Replica::cached_prefix(const LiveRequest& request) const {
   return num_tokens;
 }
 
+/// Prompt tokens that are computed before one of so many is: shorter ones go first.
+std::uint64_t Replica::prefill_ahead(std::uint64_t num_tokens) const {
+  if (prefill_backlog_ <= num_tokens) return prefill_backlog_;
+  std::uint64_t ahead = 0;
+  for (const std::uint32_t slot : prefills_)
+    ahead += std::min<std::uint64_t>(sequences_[slot].prefill_left(), num_tokens);
+  return ahead;
+}
+
 bool Replica::can_take(const LiveRequest& request) const {
   if (free_slots_.count() == 0) return false;
-  if (prefill_backlog_ >= std::uint64_t{options_.pp_size} * options_.step_tokens) return false;
+  const std::uint64_t most_ahead = std::uint64_t{options_.pp_size} * options_.step_tokens;
+  if (prefill_ahead(request.tokens.size()) >= most_ahead &&
+      prefill_ahead(request.tokens.size() - cached_prefix(request)) >= most_ahead) {
+    return false;
+  }
   return !lacks_kv(request);
 }
 
@@ -85,6 +98,7 @@ void Replica::attach_blocks(Sequence& sequence) {
   const std::uint64_t needed = blocks_to_start(request) - sequence.num_shared;
   const bool allocated = pool_.allocate(needed, sequence.blocks);
   INVARIANT(allocated) << needed << " blocks of request " << request.id;
+  join_group(sequence);
   // Named now, so that whoever comes with the same prefix waits for it instead of computing it too.
   if (!request.chain.enabled()) return;
   for (std::uint32_t i = sequence.num_shared; i < sequence.prefill_end / wire::kBlockSize; ++i) {
@@ -97,17 +111,23 @@ void Replica::attach_blocks(Sequence& sequence) {
 /// every rank runs steps in order, so whatever is issued after it reads what it wrote; and a step
 /// that fails takes the whole epoch with it, and all names.
 bool Replica::waits_for_prefix(const Sequence& sequence) const {
-  return !sequence.admit_sent && sequence.num_shared > 0 &&
-         !pool_.is_filled(sequence.blocks[sequence.num_shared - 1]);
+  if (sequence.admit_sent) return false;
+  if (sequence.forked && forks_.at(sequence.group).writer) return true;
+  return sequence.num_shared > 0 && !pool_.is_filled(sequence.blocks[sequence.num_shared - 1]);
 }
 
 /// Names the blocks whose tokens are all known and in steps that were issued.
 void Replica::note_filled(Sequence& sequence) {
+  if (sequence.group != 0 && sequence.scheduled == sequence.prefill_end) {
+    Fork& fork = forks_.at(sequence.group);
+    if (fork.writer == sequence.id) fork.writer.reset();
+  }
+  const std::uint32_t num_filled =
+      std::min(sequence.scheduled, sequence.num_known) / wire::kBlockSize;
+  if (num_filled <= sequence.num_filled) return;
   LiveRequest& request = *sequence.request;
+  if (!request.chain.enabled()) return;
   const std::span<const std::int32_t> tokens = request.tokens;
-  const auto num_filled = static_cast<std::uint32_t>(
-      std::min<std::size_t>(sequence.scheduled, tokens.size()) / wire::kBlockSize);
-  if (num_filled <= sequence.num_filled || !request.chain.enabled()) return;
   request.chain.extend(tokens);
   for (std::uint32_t& i = sequence.num_filled; i < num_filled; ++i) {
     const std::uint32_t block = sequence.blocks[i];
@@ -128,21 +148,26 @@ void Replica::detach_blocks(Sequence& sequence) {
     waited_for |= pool_.num_holders(block) > 1;
   }
   pool_.release(sequence.blocks, sequence.steps_in_flight > 0 ? sequence.last_step : 0);
-  if (!waited_for) return;
-  for (Sequence& other : sequences_) {
-    if (other.request != nullptr && waits_for_prefix(other)) take_over(other);
+  if (waited_for) {
+    for (Sequence& other : sequences_) {
+      if (other.request != nullptr && !other.admit_sent) take_over(other);
+    }
   }
+  leave_group(sequence);
 }
 
 /// What it waits for, and no one is left to fill, it fills itself.
 void Replica::take_over(Sequence& sequence) {
-  prefill_backlog_ -= sequence.prefill_left();
-  while (waits_for_prefix(sequence)) {
+  const std::uint32_t num_shared = sequence.num_shared;
+  while (sequence.num_shared > 0) {
     const std::uint32_t block = sequence.blocks[sequence.num_shared - 1];
-    if (pool_.writer(block)) break;
+    if (pool_.is_filled(block) || pool_.writer(block)) break;
     pool_.set_writer(block, sequence.id);
     --sequence.num_shared;
   }
+  if (sequence.num_shared == num_shared) return;
+  prefill_backlog_ -= sequence.prefill_left();
+  sequence.forked = false;
   sequence.num_filled = sequence.num_shared;
   sequence.scheduled = sequence.num_shared * wire::kBlockSize;
   prefill_backlog_ += sequence.prefill_left();
@@ -192,9 +217,21 @@ void Replica::audit_holders() const {
     for (const std::uint32_t block : sequence.blocks)
       ++num_holders[block];
   }
+  for (const auto& [group, fork] : forks_) {
+    if (fork.block) ++num_holders[*fork.block];
+  }
   for (std::uint32_t block = 0; block < num_holders.size(); ++block) {
     INVARIANT_EQ(num_holders[block], pool_.num_holders(block)) << "block " << block;
   }
+}
+
+void Replica::audit_when_idle(TimePoint now) {
+  constexpr Duration kPeriod = std::chrono::seconds(10);
+  if (num_requests_ > 0 || !flight_.empty() || audited_steps_ == num_steps_ended_) return;
+  if (audited_ != TimePoint::min() && now - audited_ < kPeriod) return;
+  audited_ = now;
+  audited_steps_ = num_steps_ended_;
+  audit_idle();
 }
 
 void Replica::audit_idle() const {

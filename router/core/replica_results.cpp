@@ -88,13 +88,12 @@ Status Replica::on_result(const wire::StepResult& result, TimePoint now, ResultS
     Sequence& sequence = sequences_[item.slot];
     if (sequence.steps_in_flight > 0) continue;
     if (sequence.in_use && sequence.request == nullptr) close(item.slot);
-    if (sequence.request != nullptr && sequence.moving_to) {
-      std::vector<std::uint32_t>& from = lanes_[sequence.lane].slots;
-      from.erase(std::find(from.begin(), from.end(), item.slot));
-      sequence.lane = *std::exchange(sequence.moving_to, std::nullopt);
-      lanes_[sequence.lane].slots.push_back(item.slot);
-    }
+    if (sequence.request == nullptr || !sequence.moving_to) continue;
+    leave_lane(item.slot);
+    join_lane(*std::exchange(sequence.moving_to, std::nullopt), item.slot);
   }
+  step_cost_.add(flight.num_decodes, flight.num_prefill_rows, result.compute_us);
+  tune_lanes(result, now);
   rebalance();
   spare_flights_.push_back(std::move(flight));
   return {};
@@ -121,32 +120,10 @@ void Replica::apply_entries(const wire::StepResult& result, const FlightStep& fl
     }
     if (!item.samples()) continue;
     sink.on_sampled(*request, entry_token(result, entry - 1));
-    if (sequences_[item.slot].request == request) note_filled(sequences_[item.slot]);
-  }
-}
-
-void Replica::rebalance() {
-  // Sequences end unevenly; a lane with two more than another gives one up, which costs that one
-  // the steps it has in flight, once. One at a time, so that lanes do not swing.
-  std::size_t most = 0;
-  std::size_t least = 0;
-  for (std::size_t i = 1; i < lanes_.size(); ++i) {
-    if (lanes_[i].slots.size() > lanes_[most].slots.size()) most = i;
-    if (lanes_[i].slots.size() < lanes_[least].slots.size()) least = i;
-  }
-  if (lanes_[most].slots.size() < lanes_[least].slots.size() + 2) return;
-  const auto moves = [this](std::uint32_t slot) { return sequences_[slot].moving_to.has_value(); };
-  for (const Lane& lane : lanes_) {
-    if (std::any_of(lane.slots.begin(), lane.slots.end(), moves)) return;
-  }
-  Sequence& sequence = sequences_[lanes_[most].slots.back()];
-  if (sequence.steps_in_flight == 0) {
-    const std::uint32_t slot = lanes_[most].slots.back();
-    lanes_[most].slots.pop_back();
-    lanes_[least].slots.push_back(slot);
-    sequence.lane = static_cast<std::uint32_t>(least);
-  } else {
-    sequence.moving_to = static_cast<std::uint32_t>(least);
+    Sequence& sequence = sequences_[item.slot];
+    if (sequence.request != request) continue;
+    ++sequence.num_known;
+    note_filled(sequence);
   }
 }
 

@@ -124,10 +124,13 @@ std::unique_ptr<LiveRequest> Router::Impl::make_request(Request&& request, std::
   live->is_open_ended = !request.params.max_tokens;
   live->num_prompt = static_cast<std::uint32_t>(request.prompt.size());
   live->tokens = std::move(request.prompt);
+  live->group = request.group;
   if (config.prefix_cache) {
     live->chain = PrefixChain({.model_digest = live->model->digest, .salt = live->tenant});
-    live->chain.extend(live->tokens);
+  } else if (live->group != 0) {
+    live->chain = PrefixChain(live->group);
   }
+  live->chain.extend(live->tokens);
   live->prompt_scored = params.num_prompt_logprobs < 0;
   live->stream = std::make_unique<OutputStream>(live->model->tokenizer, params);
   live->params = std::move(params);

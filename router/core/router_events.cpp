@@ -110,6 +110,7 @@ void Router::Impl::pump(TimePoint now) {
   } while (plan_dirty(now));
   for (const auto& [id, replica] : replicas) {
     cluster.set_working(id, replica->owed_since() != kNever, now);
+    replica->audit_when_idle(now);
   }
   release_drained();
   for (SendToWorker& send : cluster.take_sends())

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <vector>
@@ -20,14 +22,14 @@ struct Sequence {
   RequestId id = 0;  ///< owner of the blocks
   bool in_use = false;
   bool admit_sent = false;
-  bool scoring = false;  ///< the prompt's log-probabilities are asked for
-  std::uint32_t lane = 0;
+  bool scoring = false;               ///< the prompt's log-probabilities are asked for
+  std::optional<std::uint32_t> lane;  ///< from its first decode on
   /// Not planned until its steps are back; then in this lane.
   std::optional<std::uint32_t> moving_to;
   std::uint32_t prefill_end = 0;    ///< positions before it are fed from known tokens, in chunks
   std::uint32_t scheduled = 0;      ///< positions before it are in steps that were issued
   std::uint32_t last_position = 0;  ///< positions from here on are never computed
-  std::uint32_t chunk_limit = 0;    ///< of a prefill chunk; 0: not chosen yet
+  std::uint32_t num_known = 0;      ///< the request's tokens, output included
   std::uint32_t samples_in_flight = 0;
   std::uint32_t steps_in_flight = 0;
   std::uint64_t last_step = 0;
@@ -36,6 +38,10 @@ struct Sequence {
   /// Leading blocks that it did not fill itself: it starts after them, once they are filled.
   std::uint32_t num_shared = 0;
   std::uint32_t num_filled = 0;  ///< leading blocks that are filled, and named where they can be
+  std::uint64_t group = 0;       ///< of the request
+  /// It starts with the last prompt token alone: the block with the prompt's end is a copy of its
+  /// group's.
+  bool forked = false;
   std::uint32_t num_blocks_sent = 0;
 
   [[nodiscard]] bool ready() const { return request != nullptr && !moving_to; }
@@ -46,11 +52,27 @@ struct Sequence {
   /// The next position is one that a sample fills, known or in flight.
   [[nodiscard]] bool can_decode() const {
     return ready() && scheduled >= prefill_end && scheduled < last_position &&
-           scheduled < request->tokens.size() + samples_in_flight;
+           scheduled < num_known + samples_in_flight;
+  }
+  /// In tokens of context: what its decodes take of a step, attention over about 1,000 tokens as
+  /// much as the rest of a row.
+  [[nodiscard]] std::uint64_t cost() const {
+    return 1024 + std::uint64_t{std::max(scheduled, prefill_end)};
   }
   [[nodiscard]] bool has_block_for_next() const {
     return scheduled / wire::kBlockSize < blocks.size();
   }
+};
+
+/// What the choices of one prompt share beyond its whole blocks: the one with the prompt's end.
+/// Each copies it before it writes there.
+struct Fork {
+  std::optional<std::uint32_t> block;  ///< held once by the fork itself
+  std::optional<RequestId> writer;     ///< who is to fill it; none: it is filled
+  std::array<std::int32_t, wire::kBlockSize> tokens = {};  ///< of the prompt in it
+  std::uint32_t num_prompt = 0;
+  std::uint32_t num_members = 0;  ///< sequences of the group that are here
+  std::uint64_t last_copy = 0;    ///< step
 };
 
 /// A step that was issued and whose result is owed.
@@ -73,6 +95,8 @@ struct FlightStep {
   std::uint32_t lane = 0;
   std::uint64_t plan_hash = 0;
   TimePoint issued;
+  std::uint32_t num_decodes = 0;
+  std::uint32_t num_prefill_rows = 0;
   std::vector<Item> items;
 };
 

@@ -16,14 +16,16 @@ StepBuilder::StepBuilder(wire::StepCommand& command, FlightStep& flight, std::ui
   command_.cu_blocks.push_back(0);
   flight_.step = step;
   flight_.lane = lane;
+  flight_.num_decodes = 0;
+  flight_.num_prefill_rows = 0;
   flight_.items.clear();
 }
 
 void StepBuilder::add_decode(std::uint32_t slot, Sequence& sequence) {
-  const std::vector<std::int32_t>& tokens = sequence.request->tokens;
-  const bool known = sequence.scheduled < tokens.size();
-  command_.tokens.push_back(known ? tokens[sequence.scheduled] : -1);
+  const bool known = sequence.scheduled < sequence.num_known;
+  command_.tokens.push_back(known ? sequence.request->tokens[sequence.scheduled] : -1);
   const std::uint8_t source = known ? 0 : wire::kTokenFromSample;
+  ++flight_.num_decodes;
   add(slot, sequence, 1, wire::kSampleToken | source, /*next_token=*/-1);
 }
 
@@ -40,7 +42,13 @@ void StepBuilder::add_chunk(std::uint32_t slot, Sequence& sequence, std::uint32_
     if (end < tokens.size()) next_token = tokens[end];
   }
   if (end == sequence.prefill_end && !sequence.request->only_scores()) flags |= wire::kSampleToken;
+  flight_.num_prefill_rows += num_tokens;
   add(slot, sequence, num_tokens, flags, next_token);
+}
+
+void StepBuilder::add_copy(std::uint32_t from, std::uint32_t to) {
+  command_.copy_from.push_back(from);
+  command_.copy_to.push_back(to);
 }
 
 void StepBuilder::add(std::uint32_t slot, Sequence& sequence, std::uint32_t num_tokens,

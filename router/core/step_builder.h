@@ -21,6 +21,9 @@ class StepBuilder final {
   /// The next `num_tokens` known tokens. Needs the blocks for them.
   void add_chunk(std::uint32_t slot, Sequence& sequence, std::uint32_t num_tokens);
 
+  /// Copies a block's KV before this step and those after it.
+  void add_copy(std::uint32_t from, std::uint32_t to);
+
   [[nodiscard]] bool empty() const { return flight_.items.empty(); }
 
  private:

@@ -39,6 +39,8 @@ struct Request {
   std::string tenant;
   std::string model;
   std::vector<std::int32_t> prompt;  ///< token ids, at least one
+  /// Not 0: the requests of one group are choices of one prompt and share its KV.
+  std::uint64_t group = 0;
   wire::GenerationParams params;
 };
 

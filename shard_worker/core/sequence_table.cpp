@@ -54,6 +54,7 @@ void clear(StepInputs& inputs) {
   inputs.block_tables.clear();
   inputs.score_rows.clear();
   inputs.pending_tokens.clear();
+  inputs.block_copies.clear();
 }
 
 }  // namespace
@@ -137,6 +138,25 @@ Status SequenceTable::release_and_admit(const wire::StepCommand& command) {
     slot.sampled = false;
     slot.params = admit;
     ++num_open_;
+  }
+  return {};
+}
+
+Status SequenceTable::append_copies(const wire::StepCommand& command, StepInputs& inputs) const {
+  RETURN_IF_ERROR(check_length("copy_to", command.copy_to.size(), command.copy_from.size()));
+  if (command.copy_from.size() > limits_.max_seqs) {
+    return invalid_argument(str_cat("step command: ", command.copy_from.size(),
+                                    " block copies, at most ", limits_.max_seqs));
+  }
+  for (std::size_t i = 0; i < command.copy_from.size(); ++i) {
+    const std::uint32_t from = command.copy_from[i];
+    const std::uint32_t to = command.copy_to[i];
+    if (from >= limits_.num_kv_blocks || to >= limits_.num_kv_blocks || from == to) {
+      return invalid_argument(str_cat("step command: block ", from, " is copied to ", to,
+                                      ", there are ", limits_.num_kv_blocks));
+    }
+    inputs.block_copies.push_back(
+        {.from = static_cast<std::int32_t>(from), .to = static_cast<std::int32_t>(to)});
   }
   return {};
 }
@@ -278,6 +298,7 @@ Status SequenceTable::apply_all(const wire::StepCommand& command, StepInputs& in
   inputs.step = command.step;
   inputs.lane = command.lane;
   inputs.plan_hash = wire::plan_hash(command);
+  RETURN_IF_ERROR(append_copies(command, inputs));
   for (std::size_t i = 0; i < command.num_seqs(); ++i) {
     const Chunk chunk{.index = i,
                       .seq = command.seq[i],

@@ -61,6 +61,7 @@ class SequenceTable final {
   Status check_header(const wire::StepCommand& command) const;
   Status check_admit(const wire::SequenceAdmit& admit) const;
   Status release_and_admit(const wire::StepCommand& command);
+  Status append_copies(const wire::StepCommand& command, StepInputs& inputs) const;
   Status check_chunk(const wire::StepCommand& command, const Chunk& chunk) const;
   Status append_blocks(const wire::StepCommand& command, const Chunk& chunk);
   void append_rows(const wire::StepCommand& command, const Chunk& chunk, StepInputs& inputs);

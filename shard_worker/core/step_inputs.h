@@ -44,6 +44,12 @@ struct StepInputs {
     std::uint64_t step = 0;
   };
   std::vector<PendingToken> pending_tokens;
+  /// Whole KV blocks to copy before anything is written.
+  struct BlockCopy {
+    std::int32_t from = 0;
+    std::int32_t to = 0;
+  };
+  std::vector<BlockCopy> block_copies;
 
   [[nodiscard]] std::int64_t num_tokens() const { return static_cast<std::int64_t>(tokens.size()); }
 };

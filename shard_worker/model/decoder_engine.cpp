@@ -147,6 +147,8 @@ Status DecoderEngine::run(const StepInputs& inputs, Collective& group, TimePoint
   }
   // The last samples among them came over a link, past the checks of the sequence table.
   if (key_->shard.first_stage) RETURN_IF_ERROR(check_tokens(inputs));
+  for (const StepInputs::BlockCopy& copy : inputs.block_copies)
+    ops_->copy_block(*cache_, copy.from, copy.to);
   RETURN_IF_ERROR(decoder_->forward(inputs, *cache_, group, deadline, hidden));
   if (!key_->shard.last_stage) return {};
   scored.reserve(inputs.score_rows.size());

@@ -95,14 +95,30 @@ void EngineGrid::set_params(const wire::SequenceAdmit& params) {
 void EngineGrid::release(std::uint32_t seq) {
   Sequence& sequence = sequences_[seq];
   INVARIANT(sequence.open) << seq;
-  free_blocks_.insert(free_blocks_.end(), sequence.blocks.rbegin(), sequence.blocks.rend());
+  free_blocks_.insert(free_blocks_.end(), sequence.blocks.rbegin(),
+                      sequence.blocks.rend() - sequence.num_shared);
   sequence = {};
   released_.push_back(seq);
+}
+
+void EngineGrid::fork(std::uint32_t from, std::uint32_t to, std::uint32_t position) {
+  Sequence& child = sequences_[to];
+  INVARIANT(!child.open && child.blocks.empty()) << to;
+  child.position = position;
+  child.num_shared = position / wire::kBlockSize;
+  const std::vector<std::uint32_t>& blocks = sequences_[from].blocks;
+  child.blocks.assign(blocks.begin(), blocks.begin() + child.num_shared);
+  copy_from_.push_back(blocks[child.num_shared]);
+  copy_to_.push_back(free_blocks_.back());
+  child.blocks.push_back(free_blocks_.back());
+  free_blocks_.pop_back();
 }
 
 wire::StepCommand EngineGrid::command_for(const std::vector<Piece>& pieces) {
   wire::StepCommand command{.epoch = 1, .step = ++step_};
   command.release = std::exchange(released_, {});
+  command.copy_from = std::exchange(copy_from_, {});
+  command.copy_to = std::exchange(copy_to_, {});
   command.cu_tokens = {0};
   command.cu_blocks = {0};
   for (const Piece& piece : pieces) {
@@ -112,6 +128,7 @@ wire::StepCommand EngineGrid::command_for(const std::vector<Piece>& pieces) {
       sequence.params.seq = piece.seq;
       if (sequence.params.num_prompt_logprobs < 0) sequence.params.num_prompt_logprobs = 0;
       command.admit.push_back(sequence.params);
+      command.blocks.insert(command.blocks.end(), sequence.blocks.begin(), sequence.blocks.end());
     }
     command.seq.push_back(piece.seq);
     command.position.push_back(sequence.position);

@@ -47,6 +47,9 @@ class EngineGrid {
   Result<std::vector<worker::ScoredToken>> try_step(const std::vector<Piece>& pieces);
   /// Frees the sequence's blocks with the next step.
   void release(std::uint32_t seq);
+  /// Lets `to`, not seen yet, begin at `position` of `from`: it shares the whole blocks before, and
+  /// the one with that position is copied by the next step. `from` must outlive it.
+  void fork(std::uint32_t from, std::uint32_t to, std::uint32_t position);
   /// How to sample for a sequence not yet admitted.
   void set_params(const wire::SequenceAdmit& params);
 
@@ -64,6 +67,7 @@ class EngineGrid {
     bool open = false;
     std::uint32_t position = 0;
     std::vector<std::uint32_t> blocks;
+    std::uint32_t num_shared = 0;  ///< blocks of the sequence it was forked from
     wire::SequenceAdmit params;
   };
 
@@ -78,6 +82,8 @@ class EngineGrid {
   std::vector<Sequence> sequences_;
   std::vector<std::uint32_t> free_blocks_;
   std::vector<std::uint32_t> released_;
+  std::vector<std::uint32_t> copy_from_;
+  std::vector<std::uint32_t> copy_to_;
   std::uint64_t step_ = 0;
 };
 

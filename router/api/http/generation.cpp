@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "router/api/http/generation.h"
 
+#include <atomic>
 #include <utility>
 
 #include "common/base/strings.h"
@@ -75,6 +76,8 @@ void GenerationCall::submit(PreparedGeneration prepared) {
   created_s_ = unix_seconds();
   opening_ = "data: " + opening(/*delta=*/true) + ",\"choices\":[";
   choices_.resize(prepared_.num_choices());
+  static std::atomic<std::uint64_t> next_group{1};
+  prepared_.first_group = next_group.fetch_add(prepared_.prompts.size());
   for (std::size_t i = 0; i < choices_.size(); ++i) {
     choices_[i].index = static_cast<std::uint32_t>(i);
     choices_[i].prompt = &prepared_.prompts[i / prepared_.answer.n];

@@ -112,6 +112,7 @@ Request PreparedGeneration::request(std::size_t choice) const {
   Request request{.tenant = "default",
                   .model = model->name,
                   .prompt = prompts[choice / answer.n].ids,
+                  .group = answer.n > 1 ? first_group + choice / answer.n : 0,
                   .params = params};
   if (params.seed) request.params.seed = *params.seed + choice % answer.n;
   return request;

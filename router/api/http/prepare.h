@@ -27,6 +27,7 @@ struct PreparedGeneration {
   std::vector<PreparedPrompt> prompts;
   wire::GenerationParams params;
   AnswerOptions answer;
+  std::uint64_t first_group = 0;  ///< of Request::group: one for each prompt from here on
 
   [[nodiscard]] std::size_t num_choices() const { return prompts.size() * answer.n; }
   /// The request of one choice. Choices of one seed must differ, and repeat: choice i draws with

@@ -64,7 +64,9 @@ inline StepCommand sample_command() {
           .cu_tokens = {0, 1, 4, 4},
           .tokens = {-1, 5, 6, 7},
           .cu_blocks = {0, 0, 2, 2},
-          .blocks = {100, 200}};
+          .blocks = {100, 200},
+          .copy_from = {9},
+          .copy_to = {100}};
 }
 
 inline StepResult sample_result() {

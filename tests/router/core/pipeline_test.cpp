@@ -98,6 +98,27 @@ TEST_CASE("equal stages stay busy at saturation though links take 1 to 2 ms") {
   }
 }
 
+TEST_CASE("stages of 1 ms stay busy though links take 2 ms and results 5 ms") {
+  for (const std::uint32_t num_stages : {2U, 4U, 8U}) {
+    WorldOptions options = pipeline(num_stages);
+    options.step_base = milliseconds(1);
+    options.step_per_token = Duration(0);
+    options.min_link_delay = options.max_link_delay = milliseconds(2);
+    options.min_router_delay = options.max_router_delay = milliseconds(5);
+    options.models = {make_fake_model("fake", 4096)};
+    options.kv_blocks = 16384;
+    options.audit = false;
+    World world(options);
+    bring_up(world, num_stages);
+    for (RequestId id = 1; id <= 64; ++id)
+      world.submit(request_of(id, 20 + id % 13, 4000));
+    world.run_for(seconds(2));
+    const double busy = least_busy(world, seconds(2));
+    MESSAGE(num_stages, " stages: ", busy);
+    CHECK_GE(busy, 0.95);
+  }
+}
+
 TEST_CASE("the chunks of one long prompt fill all stages") {
   WorldOptions options = pipeline(4);
   options.router.step_tokens = 64;

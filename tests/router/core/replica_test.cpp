@@ -188,14 +188,15 @@ TEST_CASE(
   CHECK_FALSE(driver.replica.can_take(large));
 }
 
-TEST_CASE("a replica takes no more prompts than one step of each lane while they wait") {
+TEST_CASE("a prompt is taken while less than a step of each stage would be computed before it") {
   ReplicaDriver driver({.pp_size = 2, .num_blocks = 1000, .step_tokens = 64});
   driver.start(1, 100, 1);
   LiveRequest& second = driver.add(2, 100, 1);
   CHECK(driver.replica.can_take(second));
   driver.place(second);
-  LiveRequest& third = driver.add(3, 1, 1);
+  LiveRequest& third = driver.add(3, 100, 1);
   CHECK_FALSE(driver.replica.can_take(third));
+  CHECK(driver.replica.can_take(driver.add(4, 20, 1)));  // shorter ones go first
   driver.plan();
   CHECK(driver.replica.can_take(third));
 }
@@ -403,6 +404,64 @@ TEST_CASE("when the one that computes a prefix goes, one that waits for it compu
   more = driver.plan();
   REQUIRE_FALSE(more.empty());
   CHECK(more[0].seq == std::vector<std::uint32_t>{2});
+}
+
+TEST_CASE("choices of one prompt wait for the first, share its blocks and copy the last one") {
+  for (const bool prefix_cache : {true, false}) {
+    ReplicaDriver driver({.prefix_cache = prefix_cache});
+    driver.shares = prefix_cache;
+    driver.group = 9;
+    LiveRequest& first = driver.start(1, 40, 5);
+    LiveRequest& second = driver.start(2, 40, 5);
+    driver.start(3, 40, 5);
+    auto commands = driver.plan();
+    REQUIRE_EQ(commands.size(), 2);
+    CHECK(commands[0].seq == std::vector<std::uint32_t>{0});
+    CHECK(commands[0].copy_from.empty());
+    CHECK(commands[1].seq == std::vector<std::uint32_t>{0, 1, 2});
+    CHECK(commands[1].copy_from == std::vector<std::uint32_t>{2, 2});
+    CHECK(commands[1].copy_to == std::vector<std::uint32_t>{3, 4});
+    CHECK(commands[1].position == std::vector<std::uint32_t>{40, 39, 39});
+    CHECK(commands[1].blocks == std::vector<std::uint32_t>{0, 1, 3, 0, 1, 4});
+    CHECK_EQ(second.cached_tokens, 39);
+    CHECK_EQ(driver.replica.blocks().num_owned(), 5);
+    driver.cancel(first);
+    driver.cancel(second);
+    for (const auto& command : commands)
+      REQUIRE(driver.finish(command).ok());
+    CHECK_EQ(driver.replica.blocks().num_owned(), 4);  // of the third one, and the prompt's end
+    driver.cancel(*driver.ledger.find(3));
+    driver.replica.audit_idle();
+    CHECK_EQ(driver.replica.blocks().num_cached(), prefix_cache ? 2 : 0);
+  }
+}
+
+TEST_CASE("a prompt of whole blocks is forked with one token to compute too") {
+  ReplicaDriver driver({.prefix_cache = false});
+  driver.group = 9;
+  driver.start(1, 32, 5);
+  driver.start(2, 32, 5);
+  const auto commands = driver.plan();
+  CHECK_EQ(commands[1].position[1], 31);
+  CHECK(commands[1].copy_from == std::vector<std::uint32_t>{1});
+}
+
+TEST_CASE("when the first choice goes before it has computed the prompt, the next one does") {
+  ReplicaDriver driver({.step_tokens = 32});
+  driver.group = 9;
+  LiveRequest& first = driver.start(1, 70, 5);
+  const auto commands = driver.plan();
+  REQUIRE_EQ(commands.size(), 2);
+  driver.start(2, 70, 5);
+  driver.start(3, 70, 5);
+  CHECK(driver.plan().empty());
+  driver.cancel(first);
+  for (const auto& command : commands)
+    REQUIRE(driver.finish(command).ok());
+  const auto more = driver.plan();
+  REQUIRE_EQ(more.size(), 2);
+  CHECK(more[0].seq == std::vector<std::uint32_t>{1});
+  CHECK_EQ(more[0].position[0], 32);
 }
 
 TEST_CASE("without a prefix cache no block outlives its request") {

@@ -137,6 +137,21 @@ TEST_CASE("a slot is reused after release, and a cached prefix lets a sequence b
   CHECK(inputs.score_rows[0].params->seed == 77);
 }
 
+TEST_CASE("block copies come with the step that they are to precede, and no other") {
+  SequenceTable table(kLimits);
+  StepInputs inputs;
+  StepCommand command = first_command();
+  command.copy_from = {3, 3};
+  command.copy_to = {5, 6};
+  REQUIRE(table.apply(command, inputs).ok());
+  REQUIRE(inputs.block_copies.size() == 2);
+  CHECK(inputs.block_copies[1].from == 3);
+  CHECK(inputs.block_copies[1].to == 6);
+  command = empty_command(2);
+  REQUIRE(table.apply(command, inputs).ok());
+  CHECK(inputs.block_copies.empty());
+}
+
 TEST_CASE("a step without sequences is allowed: it may only release") {
   SequenceTable table(kLimits);
   StepInputs inputs;
@@ -228,6 +243,22 @@ const std::vector<BadCase>& bad_cases() {
       {"top_p 0", [](StepCommand& c) { c.admit = {{.seq = 1, .top_p = 0}}; }},
       {"top_k -1", [](StepCommand& c) { c.admit = {{.seq = 1, .top_k = -1}}; }},
       {"21 logprobs", [](StepCommand& c) { c.admit = {{.seq = 1, .num_logprobs = 21}}; }},
+      {"copy_to has 0", [](StepCommand& c) { c.copy_from = {1}; }},
+      {"block 8 is copied to 3",
+       [](StepCommand& c) {
+         c.copy_from = {8};
+         c.copy_to = {3};
+       }},
+      {"block 3 is copied to 3",
+       [](StepCommand& c) {
+         c.copy_from = {3};
+         c.copy_to = {3};
+       }},
+      {"5 block copies, at most 4",
+       [](StepCommand& c) {
+         c.copy_from.assign(5, 1);
+         c.copy_to.assign(5, 2);
+       }},
       {"banned token 100", [](StepCommand& c) { c.admit = {{.seq = 1, .banned_tokens = {100}}}; }},
   };
   return cases;

@@ -168,6 +168,34 @@ TEST_CASE("greedy decoding goes on from what it sampled") {
   CHECK(again[0].token == scored[0].token);
 }
 
+TEST_CASE("a fork of a prompt has the logits of the prompt, to the bit, on every grid") {
+  const TempFile file(tiny_model_builder(TinyModel{}).build());
+  for (const bool reference : {true, false}) {
+    for (const std::uint32_t size : {1U, 2U}) {
+      EngineGrid grid({.model_path = file.path(),
+                       .tp_size = size,
+                       .pp_size = size,
+                       .reference_ops = reference});
+      std::map<std::uint32_t, std::vector<float>> rows;  // by sequence, of position 38
+      grid.observe_logits([&](const ScoreRow& row, std::span<const float> logits) {
+        if (row.position == 38) rows[row.seq] = {logits.begin(), logits.end()};
+      });
+      const std::vector<std::int32_t> prompt = some_tokens(38, 1);
+      grid.step({{.seq = 0, .tokens = prompt, .flags = wire::kSampleToken}});
+      // What the first one writes behind the prompt does not matter.
+      grid.step({{.seq = 0, .tokens = {7, 8, 9}, .flags = wire::kSampleToken}});
+      for (const std::uint32_t seq : {1U, 2U})
+        grid.fork(0, seq, 37);
+      grid.step({{.seq = 0, .tokens = {3}, .flags = wire::kSampleToken},
+                 {.seq = 1, .tokens = {prompt.back()}, .flags = wire::kSampleToken},
+                 {.seq = 2, .tokens = {prompt.back()}, .flags = wire::kSampleToken}});
+      REQUIRE(rows.size() == 3);
+      CHECK(rows[1] == rows[0]);
+      CHECK(rows[2] == rows[0]);
+    }
+  }
+}
+
 TEST_CASE("weights are kept for the same shard and read anew for another") {
   const TempFile file(tiny_model_builder(TinyModel{}).build());
   const auto engine = reference_engine();

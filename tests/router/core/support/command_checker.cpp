@@ -10,7 +10,6 @@ namespace brigade::router::testing {
 void CommandChecker::on_command(const wire::StepCommand& command) {
   INVARIANT_EQ(command.step, last_step_ + 1);
   last_step_ = command.step;
-  INVARIANT_LT(command.lane, num_lanes_);
   const std::size_t count = command.seq.size();
   INVARIANT(count > 0) << "an empty step";
   INVARIANT(command.position.size() == count && command.flags.size() == count &&
@@ -37,6 +36,12 @@ void CommandChecker::on_command(const wire::StepCommand& command) {
   }
   for (std::size_t i = 0; i < count; ++i)
     check_sequence(command, i);
+  INVARIANT_EQ(command.copy_from.size(), command.copy_to.size());
+  for (std::size_t i = 0; i < command.copy_to.size(); ++i) {
+    INVARIANT_LT(command.copy_from[i], num_blocks_);
+    INVARIANT_EQ(num_holders_[command.copy_to[i]], 1U) << "block " << command.copy_to[i];
+    INVARIANT_EQ(std::count(command.blocks.begin(), command.blocks.end(), command.copy_to[i]), 1);
+  }
   in_flight_.emplace(command.step, command);
   max_in_flight_ = std::max(max_in_flight_, in_flight_.size());
 }

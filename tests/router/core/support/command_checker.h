@@ -16,8 +16,8 @@ namespace brigade::router::testing {
 /// step in flight may touch it.
 class CommandChecker final {
  public:
-  CommandChecker(std::uint32_t num_lanes, std::uint64_t num_blocks, std::uint32_t step_tokens)
-      : num_lanes_(num_lanes), num_blocks_(num_blocks), step_tokens_(step_tokens) {}
+  CommandChecker(std::uint64_t num_blocks, std::uint32_t step_tokens)
+      : num_blocks_(num_blocks), step_tokens_(step_tokens) {}
 
   void on_command(const wire::StepCommand& command);
   void on_result(const wire::StepResult& result);
@@ -34,7 +34,6 @@ class CommandChecker final {
   };
   void check_sequence(const wire::StepCommand& command, std::size_t index);
 
-  std::uint32_t num_lanes_;
   std::uint64_t num_blocks_;
   std::uint32_t step_tokens_;
   std::uint64_t last_step_ = 0;

@@ -27,6 +27,8 @@ class ReplicaDriver final : public ResultSink {
     request->tokens.assign(num_prompt, FakeTokenizer::kA);
     request->num_prompt = static_cast<std::uint32_t>(num_prompt);
     request->prompt_scored = params.num_prompt_logprobs < 0;
+    request->group = group;
+    if (group != 0) request->chain = PrefixChain(group);
     if (shares) request->chain = PrefixChain({.model_digest = model->digest, .salt = "t"});
     request->stream = std::make_unique<OutputStream>(model->tokenizer, params);
     request->params = std::move(params);
@@ -114,7 +116,8 @@ class ReplicaDriver final : public ResultSink {
   Ledger ledger;
   Replica replica;
   TimePoint now{std::chrono::seconds(1)};
-  bool shares = false;  ///< requests added from now on share KV by their tokens
+  std::uint64_t group = 0;  ///< of the requests added from now on
+  bool shares = false;      ///< requests added from now on share KV by their tokens
 
  private:
   static Replica::Options with_defaults(Replica::Options options) {

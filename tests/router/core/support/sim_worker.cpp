@@ -4,12 +4,18 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <utility>
 
 #include "common/base/check.h"
 #include "tests/router/core/support/fake_model.h"
 #include "tests/router/core/support/world.h"
 
 namespace brigade::router::testing {
+namespace {
+
+constexpr std::uint64_t kCopied = ~std::uint64_t{0};  ///< in block_owner_
+
+}  // namespace
 
 SimWorker::SimWorker(World& world, WorkerId id, wire::Hello hello)
     : world_(world), id_(id), hello_(std::move(hello)) {}
@@ -45,6 +51,7 @@ void SimWorker::reset() {
   ++generation_;
   epoch_ = 0;
   ready_ = false;
+  free_since_ = TimePoint::min();
   busy_ = false;
   last_step_ = 0;
   commands_.clear();
@@ -134,6 +141,10 @@ void SimWorker::try_run() {
   commands_.pop_front();
   const Duration time = world_.step_time(command.tokens.size());
   busy_time_ += time;
+  // The first step of an epoch waited for no one.
+  wait_us_ = free_since_ == TimePoint::min()
+                 ? 0
+                 : static_cast<std::uint32_t>((world_.now() - free_since_).count() / 1000);
   const std::uint64_t generation = generation_;
   world_.after(time, [this, generation, command = std::move(command)]() mutable {
     if (generation != generation_) return;
@@ -182,11 +193,18 @@ std::vector<std::int32_t> SimWorker::resolve(const wire::StepCommand& command) {
 void SimWorker::write_kv(const Slot& slot, std::uint32_t position, std::int32_t token) {
   const std::uint32_t block = slot.blocks[position / wire::kBlockSize];
   if (block_owner_[block] != slot.uid) {
-    block_owner_[block] = slot.uid;
     // What another wrote there must not be read any more.
-    std::fill_n(kv_.begin() + block * wire::kBlockSize, wire::kBlockSize, -1);
+    if (std::exchange(block_owner_[block], slot.uid) != kCopied)
+      std::fill_n(kv_.begin() + block * wire::kBlockSize, wire::kBlockSize, -1);
   }
   kv_[block * wire::kBlockSize + position % wire::kBlockSize] = token;
+}
+
+void SimWorker::copy_block(std::uint32_t from, std::uint32_t to) {
+  // Nobody's yet: the slot that writes there first keeps what was copied.
+  block_owner_[to] = kCopied;
+  std::copy_n(kv_.begin() + from * wire::kBlockSize, wire::kBlockSize,
+              kv_.begin() + to * wire::kBlockSize);
 }
 
 std::uint64_t SimWorker::read_tail(const Slot& slot, std::uint32_t position) const {
@@ -201,8 +219,12 @@ std::uint64_t SimWorker::read_tail(const Slot& slot, std::uint32_t position) con
 
 void SimWorker::finish_step(wire::StepCommand command) {
   busy_ = false;
+  free_since_ = world_.now();
   Activations step{.tokens = resolve(command), .tails = {}};
   apply_slots(command);
+  for (std::size_t i = 0; i < command.copy_from.size(); ++i) {
+    copy_block(command.copy_from[i], command.copy_to[i]);
+  }
   for (std::size_t i = 0; i < command.num_seqs(); ++i) {
     Slot& slot = slots_[command.seq[i]];
     INVARIANT(slot.open) << "slot " << command.seq[i];
@@ -252,7 +274,9 @@ void SimWorker::report(const wire::StepCommand& command, const Activations& step
                           .lane = command.lane,
                           .plan_hash = wire::plan_hash(command),
                           .cu_top = {0},
-                          .compute_us = 100};
+                          .compute_us = static_cast<std::uint32_t>(
+                              world_.step_time(command.tokens.size()).count() / 1000),
+                          .wait_us = wait_us_};
   for (std::size_t i = 0; i < command.num_seqs(); ++i) {
     const Slot& slot = slots_[command.seq[i]];
     const std::uint32_t begin = command.cu_tokens[i];

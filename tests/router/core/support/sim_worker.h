@@ -67,6 +67,7 @@ class SimWorker final {
   void apply_slots(const wire::StepCommand& command);
   std::vector<std::int32_t> resolve(const wire::StepCommand& command);
   void write_kv(const Slot& slot, std::uint32_t position, std::int32_t token);
+  void copy_block(std::uint32_t from, std::uint32_t to);
   [[nodiscard]] std::uint64_t read_tail(const Slot& slot, std::uint32_t position) const;
   void report(const wire::StepCommand& command, const Activations& step);
   void add_entry(wire::StepResult& result, const Slot& slot, std::uint32_t position,
@@ -92,6 +93,8 @@ class SimWorker final {
   std::vector<std::uint64_t> block_owner_;  ///< [num_blocks] uid
   std::uint64_t next_uid_ = 0;
   Duration busy_time_{0};
+  TimePoint free_since_ = TimePoint::min();  ///< when its last step ended
+  std::uint32_t wait_us_ = 0;                ///< before the step that runs
 };
 
 }  // namespace brigade::router::testing

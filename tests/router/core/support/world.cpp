@@ -188,8 +188,7 @@ void World::apply_actions() {
 void World::deliver_to_worker(SendToWorker send) {
   mix(send.worker * 16 + send.message.index());
   if (const auto* start = std::get_if<wire::Start>(&send.message)) {
-    checkers_.try_emplace(start->epoch, options_.router.pp_size, start->num_kv_blocks,
-                          options_.router.step_tokens);
+    checkers_.try_emplace(start->epoch, start->num_kv_blocks, options_.router.step_tokens);
   }
   if (const auto* command = std::get_if<wire::StepCommand>(&send.message)) {
     const std::uint64_t hash = wire::plan_hash(*command);

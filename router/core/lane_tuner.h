@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+
+#include "common/base/time.h"
+
+namespace brigade::router {
+
+/// How many lanes a replica needs for its stages to be busy. P are enough while links and the way
+/// to the router are short beside a step; else the last stage reports waits, and more lanes, of
+/// fewer sequences each, are tried. They are kept when stages are then busier and the replica gives
+/// no fewer tokens: more steps have more room for prompts.
+///
+/// Judges windows of steps: one to look, some to settle after a change, one to compare. A try that
+/// gains nothing is taken back, and the next one waits twice as long.
+class LaneTuner final {
+ public:
+  struct Step {
+    std::uint32_t compute_us = 0;  ///< of the last stage
+    std::uint32_t wait_us = 0;
+    std::uint32_t num_samples = 0;
+    TimePoint ended;
+  };
+  LaneTuner(std::uint32_t num_stages, std::uint32_t max_lanes)
+      : num_stages_(num_stages), max_lanes_(max_lanes), num_lanes_(num_stages) {}
+
+  /// Notes the end of a step while `num_sequences` run here. Returns the lanes there should be.
+  std::uint32_t on_step(const Step& step, std::uint32_t num_sequences);
+  /// Nothing runs here any more: what was learnt of the traffic is void.
+  void reset();
+
+  [[nodiscard]] std::uint32_t num_lanes() const { return num_lanes_; }
+
+ private:
+  enum class Phase : std::uint8_t { kLooking, kSettling, kComparing };
+  void end_window(double rate, double busy, std::uint32_t num_sequences);
+
+  std::uint32_t num_stages_;
+  std::uint32_t max_lanes_;
+  std::uint32_t num_lanes_;
+  Phase phase_ = Phase::kLooking;
+  std::uint32_t lanes_before_ = 0;  ///< the try
+  double rate_before_ = 0;          ///< tokens a second
+  double busy_before_ = 0;
+  std::uint32_t windows_to_wait_ = 0;
+  std::uint32_t next_wait_ = 1;
+
+  std::uint32_t num_steps_ = 0;  ///< of the window
+  std::uint64_t compute_us_ = 0;
+  std::uint64_t wait_us_ = 0;
+  std::uint64_t num_samples_ = 0;
+  TimePoint began_ = TimePoint::min();
+};
+
+}  // namespace brigade::router
