@@ -14,9 +14,9 @@ std::uint32_t last_block(std::uint32_t num_tokens) {
 
 }  // namespace
 
-/// The first of a group computes the prompt; who comes later shares its whole blocks, copies the one
-/// with the prompt's end, and computes the last token alone, whose row gives its first sample. What
-/// the first one writes behind the prompt's end meanwhile is written over before it is read.
+/// The first of a group computes the prompt; who comes later shares its whole blocks, copies the
+/// one with the prompt's end, and computes the last token alone, whose row gives its first sample.
+/// What the first one writes behind the prompt's end meanwhile is written over before it is read.
 void Replica::join_group(Sequence& sequence) {
   const LiveRequest& request = *sequence.request;
   if (request.group == 0) return;

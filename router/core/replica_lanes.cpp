@@ -78,10 +78,9 @@ void Replica::rebalance() {
     const std::uint64_t moved = 2 * sequences_[slot].cost();
     return moved > difference ? moved - difference : difference - moved;
   };
-  const std::uint32_t best =
-      *std::min_element(slots.begin(), slots.end(), [&](std::uint32_t a, std::uint32_t b) {
-        return imbalance_after(a) < imbalance_after(b);
-      });
+  const std::uint32_t best = *std::min_element(
+      slots.begin(), slots.end(),
+      [&](std::uint32_t a, std::uint32_t b) { return imbalance_after(a) < imbalance_after(b); });
   const std::uint64_t cost = sequences_[best].cost();
   if (imbalance_after(best) + cost > difference) return;
   for (const std::uint32_t lane : lane_order_) {

@@ -54,7 +54,8 @@ bool Replica::build(std::uint32_t lane_index, TimePoint now, wire::StepCommand& 
     flight = std::move(spare_flights_.back());
     spare_flights_.pop_back();
   }
-  StepBuilder builder(command, flight, options_.epoch, last_step_ + 1, lane_index);
+  StepBuilder builder(command, flight, options_.epoch, last_step_ + 1, lane_index,
+                      lane.slots.size() + prefills_.size());
   // A part is kept for prompts, so that a full lane does not starve them.
   const std::uint32_t kept = has_prompt() ? std::max(options_.step_tokens / 4, 1U) : 0;
   std::uint32_t budget = options_.step_tokens - kept;
@@ -94,8 +95,8 @@ void Replica::add_decodes(Lane& lane, StepBuilder& builder, std::uint32_t& budge
   }
 }
 
-/// Prefill rows that bring this lane's step to the load that all lanes' next steps would have if the
-/// prompts that wait were shared out evenly.
+/// Prefill rows that bring this lane's step to the load that all lanes' next steps would have if
+/// the prompts that wait were shared out evenly.
 std::uint32_t Replica::prefill_budget(const Lane& lane, std::uint32_t room) const {
   const double weight = step_cost_.decode_weight();
   std::size_t num_decodes = 0;

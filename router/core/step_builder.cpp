@@ -6,12 +6,19 @@
 namespace brigade::router {
 
 StepBuilder::StepBuilder(wire::StepCommand& command, FlightStep& flight, std::uint64_t epoch,
-                         std::uint64_t step, std::uint32_t lane)
+                         std::uint64_t step, std::uint32_t lane, std::size_t num_seqs)
     : command_(command), flight_(flight) {
   command_ = {};
   command_.epoch = epoch;
   command_.step = step;
   command_.lane = lane;
+  command_.seq.reserve(num_seqs);
+  command_.position.reserve(num_seqs);
+  command_.flags.reserve(num_seqs);
+  command_.next_token.reserve(num_seqs);
+  command_.cu_tokens.reserve(num_seqs + 1);
+  command_.tokens.reserve(num_seqs);
+  command_.cu_blocks.reserve(num_seqs + 1);
   command_.cu_tokens.push_back(0);
   command_.cu_blocks.push_back(0);
   flight_.step = step;

@@ -12,9 +12,9 @@ namespace brigade::router {
 /// each sequence past what it has written.
 class StepBuilder final {
  public:
-  /// Clears both. `step`, `lane` and the like are filled in.
+  /// Clears both and makes room for `num_seqs`. `step`, `lane` and the like are filled in.
   StepBuilder(wire::StepCommand& command, FlightStep& flight, std::uint64_t epoch,
-              std::uint64_t step, std::uint32_t lane);
+              std::uint64_t step, std::uint32_t lane, std::size_t num_seqs);
 
   /// One token: the sequence's newest, or the sample that is still in flight. Needs a block for it.
   void add_decode(std::uint32_t slot, Sequence& sequence);

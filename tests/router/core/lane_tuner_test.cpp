@@ -31,14 +31,16 @@ void run(LaneTuner& tuner, int num_steps, const std::function<double(std::uint32
 
 TEST_CASE("busy stages keep one lane each") {
   LaneTuner tuner(4, 32);
-  run(tuner, 5000, [](std::uint32_t) { return 0.99; }, 100,
+  run(
+      tuner, 5000, [](std::uint32_t) { return 0.99; }, 100,
       [](std::uint32_t lanes) { return 10 * lanes; });
   CHECK_EQ(tuner.num_lanes(), 4);
 }
 
 TEST_CASE("lanes are added while stages wait and become busier by it") {
   LaneTuner tuner(2, 32);
-  run(tuner, 5000, [](std::uint32_t lanes) { return std::min(0.1 * lanes, 0.98); }, 100,
+  run(
+      tuner, 5000, [](std::uint32_t lanes) { return std::min(0.1 * lanes, 0.98); }, 100,
       [](std::uint32_t) { return 10U; });
   CHECK_GE(tuner.num_lanes(), 10);
   CHECK_LT(tuner.num_lanes(), 20);
@@ -48,7 +50,8 @@ TEST_CASE("lanes are added while stages wait and become busier by it") {
 
 TEST_CASE("lanes that cost tokens are taken back") {
   LaneTuner tuner(2, 32);
-  run(tuner, 5000, [](std::uint32_t lanes) { return std::min(0.1 * lanes, 0.98); }, 100,
+  run(
+      tuner, 5000, [](std::uint32_t lanes) { return std::min(0.1 * lanes, 0.98); }, 100,
       [](std::uint32_t lanes) { return 1000 / lanes; });
   CHECK_LE(tuner.num_lanes(), 3);
 }
@@ -58,7 +61,8 @@ TEST_CASE("a try that gains nothing is taken back, and seldom made again") {
   int tries = 0;
   std::uint32_t before = 2;
   for (int i = 0; i < 20000; ++i) {
-    run(tuner, 1, [](std::uint32_t) { return 0.5; }, 100, [](std::uint32_t) { return 10U; });
+    run(
+        tuner, 1, [](std::uint32_t) { return 0.5; }, 100, [](std::uint32_t) { return 10U; });
     tries += tuner.num_lanes() > before ? 1 : 0;
     before = tuner.num_lanes();
     REQUIRE_LE(tuner.num_lanes(), 4);
@@ -69,7 +73,8 @@ TEST_CASE("a try that gains nothing is taken back, and seldom made again") {
 
 TEST_CASE("there are never more lanes than sequences") {
   LaneTuner tuner(2, 32);
-  run(tuner, 5000, [](std::uint32_t lanes) { return 0.1 * lanes; }, 3,
+  run(
+      tuner, 5000, [](std::uint32_t lanes) { return 0.1 * lanes; }, 3,
       [](std::uint32_t lanes) { return 10 * lanes; });
   CHECK_EQ(tuner.num_lanes(), 3);
 }
