@@ -10,6 +10,7 @@
 #include <variant>
 
 #include "common/base/log.h"
+#include "common/base/memory.h"
 #include "common/base/strings.h"
 #include "common/wire/build_info.h"
 #include "shard_worker/process/guardian.h"
@@ -32,14 +33,6 @@ int num_allowed_cpus() {
   cpu_set_t set;
   if (sched_getaffinity(0, sizeof set, &set) != 0) return 1;
   return std::max(1, CPU_COUNT(&set));
-}
-
-/// A quarter of the machine's: room for other ranks and for everything else.
-std::uint64_t default_memory() {
-  const long pages = sysconf(_SC_PHYS_PAGES);
-  const long page_size = sysconf(_SC_PAGE_SIZE);
-  if (pages <= 0 || page_size <= 0) return std::uint64_t{2} << 30;
-  return static_cast<std::uint64_t>(pages) * static_cast<std::uint64_t>(page_size) / 4;
 }
 
 std::string default_name() {
@@ -81,7 +74,10 @@ void declare_device(CLI::App& app, WorkerOptions& options) {
       ->check(CLI::Range(1, 1024));
   app.add_option("--memory", options.memory_bytes,
                  "What weights and KV cache may take together, such as 512MiB or 12GiB [a quarter "
-                 "of this machine's]")
+                 "of what this machine has available: room for other workers]")
+      ->transform(CLI::AsSizeValue(/*kb_is_1000=*/false));
+  app.add_option("--kv-memory", options.kv_memory_bytes,
+                 "What the KV cache takes, whatever the weights take [what they leave of --memory]")
       ->transform(CLI::AsSizeValue(/*kb_is_1000=*/false));
   app.add_flag(
       "--pin", options.pin,
@@ -111,7 +107,7 @@ std::variant<WorkerOptions, int> parse_options(int argc, char** argv) {
     return app.exit(error);
   }
   if (options.router.find("://") == std::string::npos) options.router = "tcp://" + options.router;
-  if (options.memory_bytes == 0) options.memory_bytes = default_memory();
+  if (options.memory_bytes == 0) options.memory_bytes = available_memory() / 4;
   options.give_up_after =
       std::chrono::milliseconds(static_cast<std::int64_t>(give_up_after_s * 1000));
   return options;

@@ -5,6 +5,7 @@
 #include <iomanip>
 #include <sstream>
 
+#include "common/base/memory.h"
 #include "common/base/strings.h"
 #include "tools/inspect.h"
 
@@ -27,22 +28,16 @@ std::string grouped(std::int64_t value) {
   return digits;
 }
 
-/// Three digits or so, with the largest unit that keeps one before the point.
-std::string scaled(double value, const std::array<std::string_view, 4>& units) {
+/// 135 million, 35.1 thousand.
+std::string count(std::int64_t value) {
+  constexpr std::array<std::string_view, 4> kUnits = {"", " thousand", " million", " billion"};
+  auto scaled = static_cast<double>(value);
   std::size_t unit = 0;
-  while (value >= 1000 && unit + 1 < units.size()) {
-    value /= 1000;
+  while (scaled >= 1000 && unit + 1 < kUnits.size()) {
+    scaled /= 1000;
     ++unit;
   }
-  return str_cat(decimal(value, unit == 0 || value >= 100 ? 0 : 1), units[unit]);
-}
-
-std::string bytes(std::uint64_t value) {
-  return scaled(static_cast<double>(value), {" B", " kB", " MB", " GB"});
-}
-
-std::string count(std::int64_t value) {
-  return scaled(static_cast<double>(value), {"", " thousand", " million", " billion"});
+  return str_cat(decimal(scaled, unit == 0 || scaled >= 100 ? 0 : 1), kUnits[unit]);
 }
 
 /// Columns as wide as their widest cell; the first to the left, others to the right.
@@ -66,7 +61,7 @@ std::string table(const std::vector<std::vector<std::string>>& rows) {
 
 void render_model(const Inspection& x, std::ostream& out) {
   out << x.name << "\n";
-  out << "  file          GGUF version " << x.version << ", " << bytes(x.file_bytes);
+  out << "  file          GGUF version " << x.version << ", " << memory_text(x.file_bytes);
   if (x.num_parts > 1) out << " in " << x.num_parts << " parts";
   out << ", " << x.num_keys << " keys\n";
   out << "  architecture  " << (x.architecture.empty() ? "not named" : x.architecture) << "\n";
@@ -87,7 +82,7 @@ void render_types(const Inspection& x, std::ostream& out) {
   for (const TypeUse& use : x.types) {
     const double weights = static_cast<double>(std::max<std::int64_t>(1, use.num_weights));
     rows.push_back({use.type, str_cat(use.num_tensors), count(use.num_weights),
-                    bytes(use.file_bytes), bytes(use.memory_bytes),
+                    memory_text(use.file_bytes), memory_text(use.memory_bytes),
                     decimal(8.0 * static_cast<double>(use.memory_bytes) / weights, 2)});
   }
   out << "\nTensors\n" << table(rows);
@@ -100,14 +95,15 @@ void render_ranks(const Inspection& x, std::ostream& out) {
   std::uint64_t sum = 0;
   for (const RankMemory& rank : x.ranks) {
     rows.push_back({str_cat(rank.pp_stage), str_cat(rank.tp_rank),
-                    str_cat(rank.layers.begin, "-", rank.layers.end - 1), bytes(rank.weight_bytes),
-                    bytes(rank.kv_bytes), bytes(rank.scratch_bytes), bytes(rank.total())});
+                    str_cat(rank.layers.begin, "-", rank.layers.end - 1),
+                    memory_text(rank.weight_bytes), memory_text(rank.kv_bytes),
+                    memory_text(rank.scratch_bytes), memory_text(rank.total())});
     sum += rank.total();
   }
   out << "\nMemory of each rank: tp " << x.tp << ", pp " << x.pp << ", KV for "
       << grouped(x.context) << " tokens in f16\n"
       << table(rows);
-  if (x.ranks.size() > 1) out << "  " << bytes(sum) << " in all\n";
+  if (x.ranks.size() > 1) out << "  " << memory_text(sum) << " in all\n";
 }
 
 json::array pair_of(const Range& range) {

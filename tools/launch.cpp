@@ -8,9 +8,9 @@
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
-#include <fstream>
 #include <utility>
 
+#include "common/base/memory.h"
 #include "common/base/strings.h"
 #include "common/config/discovery.h"
 
@@ -23,21 +23,9 @@ constexpr std::string_view kModelFile = "models/SmolLM2-135M-Instruct.Q4_1.gguf"
 /// Weights and KV of all workers together may take this part of what is free now.
 constexpr std::uint64_t kFreeMemoryShare = 2;
 
-std::uint64_t available_memory_kib() {
-  std::ifstream file("/proc/meminfo");
-  std::string name;
-  std::uint64_t value = 0;
-  std::string unit;
-  while (file >> name >> value >> unit) {
-    if (name == "MemAvailable:") return value;
-  }
-  return std::uint64_t{2} << 20;
-}
-
 std::uint64_t worker_memory_mib(const config::Topology& topology) {
   if (topology.limits.worker_memory_mib != 0) return topology.limits.worker_memory_mib;
-  const std::uint64_t share =
-      available_memory_kib() / 1024 / kFreeMemoryShare / topology.num_ranks();
+  const std::uint64_t share = (available_memory() >> 20U) / kFreeMemoryShare / topology.num_ranks();
   return std::max<std::uint64_t>(share, 64);
 }
 
@@ -115,6 +103,9 @@ std::vector<std::string> worker_arguments(const std::string& program,
                                     str_cat(getpid())};
   if (placement.pin) {
     words.insert(words.end(), {"--pin", "--first-cpu", str_cat(placement.first_cpu)});
+  }
+  if (topology.limits.kv_memory_mib != 0) {
+    words.insert(words.end(), {"--kv-memory", str_cat(topology.limits.kv_memory_mib, "MiB")});
   }
   if (placement.spin) words.emplace_back("--spin");
   return words;

@@ -44,6 +44,7 @@ struct UpOptions {
   std::string file;
   std::map<std::string, std::string> words;  ///< by key
   std::vector<std::string> settings;         ///< KEY=VALUE
+  std::uint64_t kv_memory_bytes = 0;         ///< 0: not said
 };
 
 /// Without a file: two stages of two ranks, the smallest grid with both kinds of parallelism, and
@@ -62,6 +63,9 @@ Result<config::Topology> make_topology(const UpOptions& options) {
   }
   for (const auto& [key, word] : options.words) {
     if (!word.empty()) RETURN_IF_ERROR(config::set_key(topology, key, word));
+  }
+  if (options.kv_memory_bytes > 0) {
+    topology.limits.kv_memory_mib = std::max<std::uint64_t>(1, options.kv_memory_bytes >> 20U);
   }
   for (const std::string& setting : options.settings) {
     const std::size_t equals = setting.find('=');
@@ -96,6 +100,11 @@ void add_up(CLI::App& app, Action& action) {
         ->option_text(option.value)
         ->take_last();
   }
+  up->add_option("--kv-memory", options->kv_memory_bytes,
+                 "memory for keys and values of each worker, such as 512MiB; default: what the "
+                 "weights leave of an equal share of half the available memory")
+      ->transform(CLI::AsSizeValue(/*kb_is_1000=*/false))
+      ->option_text("SIZE");
   up->add_option("--set", options->settings, "any key of configs/reference.toml")
       ->option_text("KEY=VALUE ...");
   up->add_flag("--show-config", *show, "print the topology as a file, start nothing");

@@ -38,6 +38,7 @@ struct Topology {
     std::uint32_t max_seqs = 256;
     std::uint64_t max_kv_blocks = 0;
     std::uint64_t worker_memory_mib = 0;
+    std::uint64_t kv_memory_mib = 0;
     std::uint64_t max_queued_requests = 8192;
     std::uint64_t max_queued_tokens = 16'000'000;
     std::uint64_t max_queued_requests_per_tenant = 4096;

@@ -68,6 +68,9 @@ void visit_keys(Topology& t, Visitor&& visit) {
       Key{"limits.worker_memory_mib",
           "MiB that weights and KV of one worker may take; 0: an equal share of half the memory."},
       t.limits.worker_memory_mib);
+  visit(Key{"limits.kv_memory_mib",
+            "MiB of them that KV of one worker gets; 0: what its weights leave."},
+        t.limits.kv_memory_mib);
   visit(Key{"limits.max_queued_requests", "Requests that wait at most; past it 429.", 1},
         t.limits.max_queued_requests);
   visit(Key{"limits.max_queued_tokens",

@@ -37,6 +37,9 @@ class Engine {
   [[nodiscard]] virtual std::uint64_t weight_bytes() const = 0;
   /// Blocks that fit in `memory_bytes` beside the weights.
   [[nodiscard]] virtual std::uint64_t max_kv_blocks(std::uint64_t memory_bytes) const = 0;
+  /// Bytes of one block on this rank, above 0 after load.
+  [[nodiscard]] virtual std::uint64_t kv_block_bytes() const = 0;
+  /// kResourceExhausted when the machine has no memory for them.
   virtual Status allocate_kv(std::uint64_t num_kv_blocks) = 0;
 
   /// Floats a token in what travels between stages.

@@ -2,6 +2,7 @@
 #include "shard_worker/model/decoder_engine.h"
 
 #include "common/base/check.h"
+#include "common/base/memory.h"
 #include "common/base/strings.h"
 #include "common/model/gguf.h"
 #include "shard_worker/core/sequence_table.h"
@@ -47,6 +48,14 @@ Status check_assign(const wire::Assign& assign, const model::ModelSpec& spec) {
   return {};
 }
 
+/// Memory is promised by the system before it is there; taking more than there is ends in a kill.
+Status check_memory(std::string_view what, std::uint64_t bytes) {
+  const std::uint64_t available = available_memory();
+  if (bytes <= available) return {};
+  return resource_exhausted(str_cat(what, " need ", memory_text(bytes), ", this machine has ",
+                                    memory_text(available), " left"));
+}
+
 }  // namespace
 
 Status DecoderEngine::load(const wire::Assign& assign, const std::function<void(float)>& progress) {
@@ -60,6 +69,9 @@ Status DecoderEngine::load(const wire::Assign& assign, const std::function<void(
   }
   kv_type_ = assign.kv_type == wire::KvType::kF16 ? kernels::KvType::kF16 : kernels::KvType::kF32;
   max_step_tokens_ = assign.max_step_tokens;
+  RETURN_IF_ERROR(check_memory("a step's work space",
+                               Decoder::scratch_bytes(spec_, key_->shard, assign.max_step_tokens))
+                      .with_context("lower limits.step_tokens"));
   decoder_ = std::make_unique<Decoder>(spec_, key_->shard, assign.stages[assign.pp_stage].tp_size,
                                        weights_, *ops_, max_step_tokens_);
   if (key_->shard.last_stage && assign.tp_rank == 0) {
@@ -122,6 +134,8 @@ Status DecoderEngine::allocate_kv(std::uint64_t num_kv_blocks) {
         str_cat(num_kv_blocks, " KV blocks; 1 to ", kMaxKvBlocks, " are possible"));
   }
   cache_.reset();
+  RETURN_IF_ERROR(check_memory("keys and values", num_kv_blocks * kv_block_bytes())
+                      .with_context("lower --kv-memory or limits.kv_memory_mib"));
   ASSIGN_OR_RETURN(cache_,
                    ops_->make_kv_cache(kv_shape(), static_cast<std::int64_t>(num_kv_blocks)));
   return {};

@@ -29,6 +29,7 @@ class DecoderEngine final : public Engine {
   Status load(const wire::Assign& assign, const std::function<void(float)>& progress) override;
   [[nodiscard]] std::uint64_t weight_bytes() const override;
   [[nodiscard]] std::uint64_t max_kv_blocks(std::uint64_t memory_bytes) const override;
+  [[nodiscard]] std::uint64_t kv_block_bytes() const override { return kv_shape().block_bytes(); }
   Status allocate_kv(std::uint64_t num_kv_blocks) override;
   [[nodiscard]] std::int64_t hidden_size() const override { return spec_.hidden_size; }
   [[nodiscard]] std::int64_t vocab_size() const override { return spec_.vocab_size; }

@@ -95,9 +95,12 @@ void EngineThread::load(LoadJob& job) {
     end_epoch(status.with_context("loading"));
     return;
   }
-  options_.on_event(LoadDone{.epoch = epoch,
-                             .max_kv_blocks = options_.engine->max_kv_blocks(options_.memory_bytes),
-                             .weight_bytes = options_.engine->weight_bytes()});
+  const Engine& engine = *options_.engine;
+  const std::uint64_t blocks = options_.kv_memory_bytes > 0
+                                   ? options_.kv_memory_bytes / engine.kv_block_bytes()
+                                   : engine.max_kv_blocks(options_.memory_bytes);
+  options_.on_event(LoadDone{
+      .epoch = epoch, .max_kv_blocks = blocks, .weight_bytes = options_.engine->weight_bytes()});
 }
 
 void EngineThread::start(const StartJob& job) {

@@ -32,6 +32,7 @@ class EngineThread final {
     std::unique_ptr<Engine> engine;
     std::unique_ptr<StageLink> link;
     std::uint64_t memory_bytes = 0;
+    std::uint64_t kv_memory_bytes = 0;  ///< 0: what of memory_bytes the weights leave
     bool spin = false;
     /// Both are called on the engine thread and must not block.
     std::function<void(wire::FromWorker)> to_router;

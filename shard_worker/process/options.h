@@ -21,8 +21,9 @@ struct WorkerOptions {
   bool pin = false;
   int first_cpu = 0;
   bool spin = false;
-  std::uint64_t memory_bytes = 0;  ///< weights and KV together
-  std::string runtime_dir;         ///< of the ipc socket; empty: as config::runtime_folder
+  std::uint64_t memory_bytes = 0;     ///< weights and KV together
+  std::uint64_t kv_memory_bytes = 0;  ///< KV alone; 0: what the weights leave
+  std::string runtime_dir;            ///< of the ipc socket; empty: as config::runtime_folder
   /// Address where peers reach the stage link's tcp port; empty: with keys this host's on the way
   /// to the router, else the loopback.
   std::string bind;

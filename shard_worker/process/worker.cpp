@@ -91,6 +91,7 @@ Result<std::unique_ptr<Worker>> Worker::make(const WorkerOptions& options,
       .engine = std::move(engine),
       .link = std::move(link),
       .memory_bytes = options.memory_bytes,
+      .kv_memory_bytes = options.kv_memory_bytes,
       .spin = options.spin,
       .to_router = [self](wire::FromWorker message) { self->router_->send(std::move(message)); },
       .on_event = [self](EngineEvent event) { self->actor_->on_engine(std::move(event)); }});

@@ -52,6 +52,7 @@ class SimEngine final : public Engine {
   Status load(const wire::Assign& assign, const std::function<void(float)>& progress) override;
   [[nodiscard]] std::uint64_t weight_bytes() const override { return 0; }
   [[nodiscard]] std::uint64_t max_kv_blocks(std::uint64_t memory_bytes) const override;
+  [[nodiscard]] std::uint64_t kv_block_bytes() const override;
   Status allocate_kv(std::uint64_t num_kv_blocks) override;
   [[nodiscard]] std::int64_t hidden_size() const override { return kHiddenSize; }
   [[nodiscard]] std::int64_t vocab_size() const override {
@@ -102,8 +103,11 @@ Status SimEngine::load(const wire::Assign& assign, const std::function<void(floa
 }
 
 std::uint64_t SimEngine::max_kv_blocks(std::uint64_t memory_bytes) const {
-  const auto layers = static_cast<std::uint64_t>(std::max<std::int64_t>(layers_.size(), 1));
-  return std::min(kMaxSimBlocks, memory_bytes / (kSimBlockBytes * layers));
+  return std::min(kMaxSimBlocks, memory_bytes / kv_block_bytes());
+}
+
+std::uint64_t SimEngine::kv_block_bytes() const {
+  return kSimBlockBytes * static_cast<std::uint64_t>(std::max<std::int64_t>(layers_.size(), 1));
 }
 
 Status SimEngine::allocate_kv(std::uint64_t num_kv_blocks) {

@@ -230,6 +230,10 @@ TEST_CASE("the memory bound leaves room for weights, scratch and whole blocks") 
   constexpr std::uint64_t kBlockBytes = 4 * 3 * 16 * 16 * 2 * 2;
   const std::uint64_t blocks = engine->max_kv_blocks(1 << 30);
   CHECK(engine->max_kv_blocks((1 << 30) + kBlockBytes) == blocks + 1);
+  CHECK(engine->kv_block_bytes() == kBlockBytes);
+  const Status status = engine->allocate_kv(kMaxKvBlocks);  // 1.6 TB
+  CHECK(status.code() == StatusCode::kResourceExhausted);
+  CHECK_MESSAGE(status.message().find("lower --kv-memory") != std::string::npos, status.message());
 }
 
 TEST_CASE("an assignment that cannot be is refused with what is wrong") {

@@ -193,6 +193,7 @@ TEST_CASE("loading takes its time once, tells its progress, and is kept for the 
   REQUIRE(engine->load(assign, [&](float f) { fractions.push_back(f); }).ok());
   CHECK(fractions.empty());
   CHECK(engine->max_kv_blocks(1 << 20) == 1024);
+  CHECK(engine->kv_block_bytes() == 1024);
   CHECK_FALSE(engine->allocate_kv(std::uint64_t{1} << 40).ok());
 }
 
