@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "common/model/bpe.h"
 
+#include <array>
 #include <limits>
 #include <queue>
 #include <tuple>
@@ -59,14 +60,10 @@ const Merge* MergeTable::find(std::int32_t left, std::int32_t right) const {
   return merge.left < 0 ? nullptr : &merge;
 }
 
-void Bpe::encode(std::string_view piece, std::vector<std::int32_t>& ids) const {
-  INVARIANT_LT(piece.size(), std::size_t{std::numeric_limits<std::int32_t>::max()});
-  const std::size_t begin = ids.size();
-  for (const char c : piece) {
-    const std::int32_t id = byte_ids_[static_cast<std::uint8_t>(c)];
-    if (id >= 0) ids.push_back(id);
-  }
-  if (ids.size() - begin <= kShortPiece) {
+void Bpe::merge(std::vector<std::int32_t>& ids, std::size_t begin) const {
+  const std::size_t size = ids.size() - begin;
+  INVARIANT_LT(size, std::size_t{std::numeric_limits<std::int32_t>::max()});
+  if (size <= kShortPiece) {
     merge_short(ids, begin);
   } else {
     merge_long(ids, begin);

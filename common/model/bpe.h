@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <array>
+#include <cstddef>
 #include <cstdint>
-#include <string_view>
 #include <vector>
 
 namespace brigade::model {
@@ -20,7 +19,8 @@ struct Merge {
 /// half full.
 class MergeTable final {
  public:
-  /// Of several merges of one pair the last counts, as in HF tokenizers. Ids are non-negative.
+  /// Of several merges of one pair the last counts, as in HF tokenizers. Their ids are not
+  /// negative.
   explicit MergeTable(const std::vector<Merge>& merges);
   [[nodiscard]] const Merge* find(std::int32_t left, std::int32_t right) const;
 
@@ -29,22 +29,18 @@ class MergeTable final {
   std::vector<Merge> slots_;  ///< power of two; left = -1: empty
 };
 
-/// Byte-level BPE of one piece of text.
+/// Joins neighbouring symbols of one piece of text into tokens, the best merge first.
 class Bpe final {
  public:
-  /// `byte_ids[b]` is the token of byte b, or -1 where the vocabulary has none: such bytes are
-  /// dropped, and their neighbours meet, as in HF tokenizers without an unknown token.
-  Bpe(const std::array<std::int32_t, 256>& byte_ids, const std::vector<Merge>& merges)
-      : byte_ids_(byte_ids), merges_(merges) {}
+  explicit Bpe(const std::vector<Merge>& merges) : merges_(merges) {}
 
-  /// Appends the ids of `piece`. O(n log n).
-  void encode(std::string_view piece, std::vector<std::int32_t>& ids) const;
+  /// Merges ids[begin, end of ids) in place. Negative ids are joined to nothing. O(n log n).
+  void merge(std::vector<std::int32_t>& ids, std::size_t begin) const;
 
  private:
   void merge_short(std::vector<std::int32_t>& ids, std::size_t begin) const;
   void merge_long(std::vector<std::int32_t>& ids, std::size_t begin) const;
 
-  std::array<std::int32_t, 256> byte_ids_;
   MergeTable merges_;
 };
 

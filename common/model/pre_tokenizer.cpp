@@ -12,6 +12,7 @@
 #include <string>
 #include <utility>
 
+#include "common/base/check.h"
 #include "common/base/strings.h"
 
 namespace brigade::model {
@@ -20,23 +21,106 @@ namespace {
 // White_Space as Oniguruma (HF's engine) has it: PCRE2's own \s adds U+180E.
 #define SPACES \
   R"(\t-\r \x{85}\x{A0}\x{1680}\x{2000}-\x{200A}\x{2028}\x{2029}\x{202F}\x{205F}\x{3000})"
+// The last alternatives of all: a run of white space leaves its last one to the word after it.
+#define RUN_OF_SPACES "[" SPACES "]+(?![^" SPACES "])|[" SPACES "]+"
+#define LINE_ENDS "[" SPACES "]*[\\r\\n]+|"
+#define ENDINGS "(?i:'s|'t|'re|'ve|'m|'ll|'d)"
+#define PUNCTUATION " ?[^" SPACES "\\p{L}\\p{N}]+"
+// A word's capitals and its small letters, as Tekken and GPT-4o tell them apart.
+#define CAPITALS "[\\p{Lu}\\p{Lt}\\p{Lm}\\p{Lo}\\p{M}]"
+#define SMALL_LETTERS "[\\p{Ll}\\p{Lm}\\p{Lo}\\p{M}]"
+#define BEFORE_WORD "[^\\r\\n\\p{L}\\p{N}]?"
 
-constexpr const char* kGpt2 = "'s|'t|'re|'ve|'m|'ll|'d| ?\\p{L}+| ?\\p{N}+| ?[^" SPACES
-                              "\\p{L}\\p{N}]+|[" SPACES "]+(?![^" SPACES "])|[" SPACES "]+";
+constexpr const char* kGpt2 =
+    "'s|'t|'re|'ve|'m|'ll|'d| ?\\p{L}+| ?\\p{N}+|" PUNCTUATION "|" RUN_OF_SPACES;
 constexpr const char* kOneDigit = "\\p{N}";
+constexpr const char* kLlama3 =
+    ENDINGS "|" BEFORE_WORD "\\p{L}+|\\p{N}{1,3}|" PUNCTUATION "[\\r\\n]*|" LINE_ENDS RUN_OF_SPACES;
+constexpr const char* kQwen2 =
+    ENDINGS "|" BEFORE_WORD "\\p{L}+|\\p{N}|" PUNCTUATION "[\\r\\n]*|" LINE_ENDS RUN_OF_SPACES;
+constexpr const char* kQwen35 = ENDINGS "|" BEFORE_WORD "[\\p{L}\\p{M}]+|\\p{N}| ?[^" SPACES
+                                        "\\p{L}\\p{M}\\p{N}]+[\\r\\n]*|" LINE_ENDS RUN_OF_SPACES;
+constexpr const char* kTekken =
+    BEFORE_WORD CAPITALS "*" SMALL_LETTERS "+|" BEFORE_WORD CAPITALS "+" SMALL_LETTERS
+                         "*|\\p{N}|" PUNCTUATION "[\\r\\n/]*|" LINE_ENDS RUN_OF_SPACES;
+constexpr const char* kGpt4o = BEFORE_WORD CAPITALS
+    "*" SMALL_LETTERS "+" ENDINGS "?|" BEFORE_WORD CAPITALS "+" SMALL_LETTERS "*" ENDINGS
+    "?|\\p{N}{1,3}|" PUNCTUATION "[\\r\\n/]*|" LINE_ENDS RUN_OF_SPACES;
+constexpr const char* kDeepseek3 =
+    "[!\"#$%&'()*+,\\-./"
+    ":;<=>?@\\[\\\\\\]^_`{|}~][A-Za-z]+|[^\\r\\n\\p{L}\\p{P}\\p{S}]?[\\p{L}\\p{M}]+"
+    "| ?[\\p{P}\\p{S}]+[\\r\\n]*|" LINE_ENDS RUN_OF_SPACES;
 
+#undef BEFORE_WORD
+#undef SMALL_LETTERS
+#undef CAPITALS
+#undef PUNCTUATION
+#undef ENDINGS
+#undef LINE_ENDS
+#undef RUN_OF_SPACES
 #undef SPACES
 
 /// Patterns run one after the other, each on the pieces of the one before; matches and the gaps
-/// between them are both pieces (HF's Split, behaviour Isolated).
+/// between them are both pieces (HF's Split, behaviour Isolated). For every pattern here the engine
+/// needs a constant stack and, from each place, work linear in what the match then takes.
 struct Recipe {
   std::string_view name;
-  std::array<const char*, 2> patterns;  ///< nullptr: none
+  std::array<const char*, 4> patterns;  ///< nullptr: none
+  PreTokenizerTraits traits = {};
 };
 
+constexpr PreTokenizerTraits kWholePieces = {.whole_pieces = true};
+constexpr PreTokenizerTraits kWholePiecesAndBos = {.whole_pieces = true, .add_bos = true};
+
+/// The first of a family stands for it in messages.
 constexpr Recipe kRecipes[] = {
     {"smollm", {kOneDigit, kGpt2}},
-    {"gpt-2", {kGpt2, nullptr}},
+    {"gpt-2", {kGpt2}},
+    {"llama-bpe", {kLlama3}, kWholePiecesAndBos},
+    {"dbrx", {kLlama3}},
+    {"qwen2", {kQwen2}},
+    {"qwen35", {kQwen35}},
+    {"tekken", {kTekken}, kWholePiecesAndBos},
+    {"gpt-4o", {kGpt4o}},
+    {"deepseek-v3", {"\\p{N}{1,3}", "[\\x{4E00}-\\x{9FA5}\\x{3040}-\\x{30FF}]+", kDeepseek3}},
+    // What llama.cpp does with a file that does not say: good for none, fair for many.
+    {"default", {"[\\p{P}$+<=>^~|]+", kGpt2, "\\p{N}+", "[0-9][0-9][0-9]"}},
+};
+
+/// Other names that files use for the same.
+constexpr std::pair<std::string_view, std::string_view> kAliases[] = {
+    {"", "default"},
+    {"a.x-4.0", "gpt-2"},
+    {"codeshell", "smollm"},
+    {"command-r", "smollm"},
+    {"deepseek-r1-qwen", "qwen2"},
+    {"exaone", "smollm"},
+    {"exaone4", "gpt-2"},
+    {"falcon-h1", "llama-bpe"},
+    {"falcon3", "llama-bpe"},
+    {"gigachat", "gpt-2"},
+    {"granite-docling", "gpt-2"},
+    {"jais", "gpt-2"},
+    {"kanana2", "gpt-4o"},
+    {"kormo", "qwen2"},
+    {"lfm2", "llama-bpe"},
+    {"llama-v3", "llama-bpe"},
+    {"llama3", "llama-bpe"},
+    {"llama4", "gpt-4o"},
+    {"megrez", "qwen2"},
+    {"mellum", "gpt-2"},
+    {"midm-2.0", "llama-bpe"},
+    {"minerva-7b", "smollm"},
+    {"mpt", "gpt-2"},
+    {"olmo", "gpt-2"},
+    {"phi-2", "gpt-2"},
+    {"pixtral", "llama-bpe"},
+    {"refact", "smollm"},
+    {"smaug-bpe", "dbrx"},
+    {"stablelm2", "qwen2"},
+    {"starcoder", "smollm"},
+    {"talkie", "gpt-4o"},
+    {"trillion", "gpt-2"},
 };
 
 struct CodeFree {
@@ -106,7 +190,8 @@ class Pattern final {
 
 class PatternPreTokenizer final : public PreTokenizer {
  public:
-  explicit PatternPreTokenizer(std::vector<Pattern> patterns) : patterns_(std::move(patterns)) {}
+  PatternPreTokenizer(std::vector<Pattern> patterns, PreTokenizerTraits traits)
+      : patterns_(std::move(patterns)), traits_(traits) {}
 
   void split(std::string_view text, std::vector<std::string_view>& pieces) const override {
     if (text.empty()) return;
@@ -120,17 +205,28 @@ class PatternPreTokenizer final : public PreTokenizer {
     pieces.insert(pieces.end(), current.begin(), current.end());
   }
 
+  [[nodiscard]] PreTokenizerTraits traits() const override { return traits_; }
+
  private:
   std::vector<Pattern> patterns_;
+  PreTokenizerTraits traits_;
 };
+
+const Recipe* find_recipe(std::string_view name) {
+  for (const auto& [alias, meant] : kAliases) {
+    if (alias == name) name = meant;
+  }
+  const Recipe* recipe =
+      std::find_if(std::begin(kRecipes), std::end(kRecipes),
+                   [name](const Recipe& candidate) { return candidate.name == name; });
+  return recipe == std::end(kRecipes) ? nullptr : recipe;
+}
 
 }  // namespace
 
 Result<std::unique_ptr<const PreTokenizer>> PreTokenizer::make(std::string_view name) {
-  const Recipe* recipe =
-      std::find_if(std::begin(kRecipes), std::end(kRecipes),
-                   [name](const Recipe& candidate) { return candidate.name == name; });
-  if (recipe == std::end(kRecipes)) {
+  const Recipe* recipe = find_recipe(name);
+  if (recipe == nullptr) {
     std::string known;
     for (const Recipe& candidate : kRecipes)
       known += str_cat(' ', candidate.name);
@@ -143,7 +239,7 @@ Result<std::unique_ptr<const PreTokenizer>> PreTokenizer::make(std::string_view 
     patterns.push_back(std::move(pattern));
   }
   return std::unique_ptr<const PreTokenizer>(
-      std::make_unique<PatternPreTokenizer>(std::move(patterns)));
+      std::make_unique<PatternPreTokenizer>(std::move(patterns), recipe->traits));
 }
 
 }  // namespace brigade::model

@@ -1,8 +1,8 @@
 find_package(PkgConfig REQUIRED)
 pkg_check_modules(PCRE2 REQUIRED IMPORTED_TARGET libpcre2-8)
 brigade_library(tokenizer
-  SOURCES bpe.cpp bpe_tokenizer.cpp chat_template.cpp pre_tokenizer.cpp special_tokens.cpp
-          tokenizer.cpp tokenizer_gguf.cpp utf8.cpp
+  SOURCES bpe.cpp byte_bpe_tokenizer.cpp chat_template.cpp pre_tokenizer.cpp sentencepiece_tokenizer.cpp special_tokens.cpp
+          tokenizer.cpp tokenizer_gguf.cpp utf8.cpp vocabulary.cpp vocabulary_tokenizer.cpp
           jinja/attributes.cpp jinja/evaluator.cpp jinja/evaluator_statements.cpp jinja/expression_parser.cpp
           jinja/filters.cpp jinja/filters_sequence.cpp jinja/format.cpp jinja/functions.cpp jinja/lexer.cpp
           jinja/methods.cpp jinja/operators.cpp jinja/parser.cpp jinja/slice.cpp jinja/string_literal.cpp

@@ -48,6 +48,10 @@ class Tokenizer {
   /// Every token that ends a generation (eos, eot, eom where the model has them), ascending.
   [[nodiscard]] virtual std::span<const std::int32_t> end_ids() const = 0;
   [[nodiscard]] virtual bool add_bos() const = 0;
+  [[nodiscard]] virtual bool add_eos() const { return false; }
+  /// Whether text at the start and after a special token is encoded with a space before it
+  /// (SentencePiece), which decoding takes away again.
+  [[nodiscard]] virtual bool adds_space_prefix() const { return false; }
 
   /// The whole text of `ids`, invalid UTF-8 replaced by U+FFFD.
   [[nodiscard]] std::string decode(std::span<const std::int32_t> ids, bool special) const;
@@ -60,7 +64,10 @@ class Tokenizer {
 /// invalid part, as WHATWG and HF do).
 class StreamingDetokenizer final {
  public:
-  explicit StreamingDetokenizer(std::shared_ptr<const Tokenizer> tokenizer, bool special = false);
+  /// `previous` is the token before the first one, where there is one: text after a special token,
+  /// or at the start of everything, loses the space that the tokenizer puts before it.
+  explicit StreamingDetokenizer(std::shared_ptr<const Tokenizer> tokenizer, bool special = false,
+                                std::optional<std::int32_t> previous = std::nullopt);
   /// Text that became certain with this token.
   std::string push(std::int32_t id);
   /// What is held back, replaced: at the end of the sequence.
@@ -69,6 +76,7 @@ class StreamingDetokenizer final {
  private:
   std::shared_ptr<const Tokenizer> tokenizer_;
   bool special_;
+  bool after_special_;
   std::string held_;
 };
 

@@ -22,18 +22,26 @@ enum class TokenType : std::uint8_t {
   kByte = 6,
 };
 
-/// What a model file says of its tokenizer, as it says it: nothing is checked yet.
+/// What a model file says of its tokenizer, as it says it: nothing is checked yet. What is not
+/// given has the default of the algorithm.
 struct TokenizerData {
   std::string model;                ///< tokenizer.ggml.model: the algorithm
-  std::string pre;                  ///< tokenizer.ggml.pre
-  std::vector<std::string> tokens;  ///< by id; normal ones in the byte-level alphabet
+  std::string pre;                  ///< tokenizer.ggml.pre; empty: missing
+  std::vector<std::string> tokens;  ///< by id, in the alphabet of the algorithm
   std::vector<std::int64_t> types;  ///< TokenType by id; empty: all normal
-  std::vector<std::string> merges;  ///< "left right", best first
+  std::vector<std::string> merges;  ///< gpt2: "left right", best first
+  std::vector<double> scores;       ///< llama: by id, the best merge has the highest
   std::optional<std::int64_t> bos_id;
   std::optional<std::int64_t> eos_id;
   std::optional<std::int64_t> eot_id;
   std::optional<std::int64_t> eom_id;
-  bool add_bos = false;
+  std::optional<std::int64_t> unknown_id;
+  std::optional<bool> add_bos;
+  std::optional<bool> add_eos;
+  std::optional<bool> add_space_prefix;
+  bool remove_extra_whitespaces = false;
+  /// Phi-3: a control token swallows the white space after it, which no key of the file says.
+  bool strip_after_control = false;
 };
 
 /// The keys tokenizer.ggml.*. An error names the key.

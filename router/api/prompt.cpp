@@ -33,7 +33,10 @@ Result<std::vector<std::int32_t>> prompt_from_text(const ServedModel& model, std
   RETURN_IF_ERROR(check_utf8(text, "the prompt"));
   std::vector<std::int32_t> ids;
   model.tokenizer->encode(text, options.parse_special, ids);
-  if (options.add_special_tokens) add_bos(*model.tokenizer, ids);
+  if (options.add_special_tokens) {
+    add_bos(*model.tokenizer, ids);
+    if (model.tokenizer->add_eos()) ids.push_back(*model.tokenizer->eos_id());
+  }
   return ids;
 }
 

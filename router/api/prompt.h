@@ -15,7 +15,7 @@ namespace brigade::router {
 // UTF-8.
 
 struct TextPromptOptions {
-  bool add_special_tokens = true;  ///< BOS first, where the tokenizer wants one
+  bool add_special_tokens = true;  ///< BOS first and EOS last, where the tokenizer wants them
   bool parse_special = true;       ///< the texts of special tokens are those tokens
 };
 

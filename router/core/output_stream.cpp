@@ -15,9 +15,10 @@ void sort_unique(std::vector<std::int32_t>& ids) {
 }  // namespace
 
 OutputStream::OutputStream(std::shared_ptr<const model::Tokenizer> tokenizer,
-                           const wire::GenerationParams& params)
+                           const wire::GenerationParams& params,
+                           std::optional<std::int32_t> last_prompt_token)
     : tokenizer_(std::move(tokenizer)),
-      detokenizer_(tokenizer_),
+      detokenizer_(tokenizer_, /*special=*/false, last_prompt_token),
       matcher_(params.stop),
       stop_token_ids_(params.stop_token_ids),
       ignore_eos_(params.ignore_eos),

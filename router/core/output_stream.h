@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -22,9 +23,11 @@ class OutputStream final {
     std::string stop_reason;  ///< the stop string, or the stop token's id in decimal
   };
 
-  /// `params` as resolved by limits.h (max_tokens set).
+  /// `params` as resolved by limits.h (max_tokens set). `last_prompt_token` is what the output goes
+  /// on from.
   OutputStream(std::shared_ptr<const model::Tokenizer> tokenizer,
-               const wire::GenerationParams& params);
+               const wire::GenerationParams& params,
+               std::optional<std::int32_t> last_prompt_token = std::nullopt);
 
   /// Tokens that must not be sampled before min_tokens are out: end tokens and stop tokens,
   /// ascending.

@@ -132,7 +132,8 @@ std::unique_ptr<LiveRequest> Router::Impl::make_request(Request&& request, std::
   }
   live->chain.extend(live->tokens);
   live->prompt_scored = params.num_prompt_logprobs < 0;
-  live->stream = std::make_unique<OutputStream>(live->model->tokenizer, params);
+  live->stream =
+      std::make_unique<OutputStream>(live->model->tokenizer, params, live->tokens.back());
   live->params = std::move(params);
   return live;
 }

@@ -1,91 +1,90 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Token ids that Hugging Face's tokenizers gives, built from the vocabulary in a GGUF file (pre-tokenizer smollm).
+"""Token ids that other tokenizers give for the lines of tokenizer_lines.py, as hashes of chunks of lines.
 
-    pip install gguf tokenizers
-    python make_tokenizer_golden.py MODEL.gguf COUNT SEED tokenizer-smollm.jsonl
+    pip install gguf tokenizers sentencepiece protobuf     # and, as truths, tiktoken or llama-cpp-python
+    python make_tokenizer_golden.py tokenizers.json MODEL.gguf[:PRE[:TRUTH]] ...
 
-A line is {"text", "ids", "special"}: `special` tells whether special tokens were parsed.
+PRE replaces the pre-tokenizer that the file names: its pattern is then run over that file's vocabulary. TRUTH is hf
+(default for gpt2 vocabularies), sentencepiece (for llama ones), tiktoken or llama.cpp. A committed file names only models that the
+tests find; to check any other, write its expectations elsewhere and name that file to the test:
+
+    python make_tokenizer_golden.py --count 20000 /tmp/gemma.json gemma-3-270m-q4_k_m.gguf
+    BRIGADE_TOKENIZER_GOLDEN=/tmp/gemma.json build/dev/tests/tokenizer_test
+
+When a chunk differs, --show LINE prints what is expected of one line.
 """
 
+import argparse
 import json
-import random
-import sys
 
-from gguf import GGUFReader
-from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers
+from tokenizer_lines import hash_ids, make_line
+from tokenizer_truth import (
+    CONTROL,
+    Encode,
+    Vocabulary,
+    hf_tokenizer,
+    llama_cpp_tokenizer,
+    sentencepiece_tokenizer,
+    tiktoken_tokenizer,
+)
 
-RANGES = [
-    (0x00, 0x20),
-    (0x20, 0x7F),
-    (0x80, 0x250),
-    (0x300, 0x370),
-    (0x370, 0x600),
-    (0x900, 0xE00),
-    (0x1680, 0x1810),
-    (0x2000, 0x2070),
-    (0x2070, 0x2C00),
-    (0x3000, 0x3100),
-    (0x4E00, 0x9FFF),
-    (0xAC00, 0xD7A3),
-    (0x1F300, 0x1FA00),
-    (0x10000, 0x10FFFF),
-]
-SPACES = [" "] * 10 + ["  ", "   ", "\t", "\n", "\n\n", " \n", "\r\n", "\u00a0", "\u3000", "\u180e", "\u200b", "\u0085", ""]
-PIECES = ["'s", "'ll", "I'M", "don't", "''re", "1234567", "3.14", "٣٤", "²³½", "Ⅷ", "e\u0301", "👩‍🚒", "->", "...", "::", "<|im_end|>"]
+CHUNK = 250
+SAMPLES = 40
 
 
-def make_tokenizer(path: str, special: bool) -> tuple[Tokenizer, list[str]]:
-    fields = GGUFReader(path).fields
-    tokens = fields["tokenizer.ggml.tokens"].contents()
-    merges = [tuple(m.split(" ")) for m in fields["tokenizer.ggml.merges"].contents()]
-    types = fields["tokenizer.ggml.token_type"].contents()
-    tokenizer = Tokenizer(models.BPE(vocab={t: i for i, t in enumerate(tokens)}, merges=merges))
-    tokenizer.pre_tokenizer = pre_tokenizers.Sequence(
-        [
-            pre_tokenizers.Digits(individual_digits=True),
-            pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=True),
-        ]
-    )
-    tokenizer.decoder = decoders.ByteLevel()
-    control = [t for t, kind in zip(tokens, types) if kind == 3]
-    if special:
-        tokenizer.add_special_tokens([AddedToken(t, normalized=False) for t in control])
-    return tokenizer, control
+def make_truth(vocabulary: Vocabulary, pre: str, truth: str) -> Encode:
+    if truth == "hf":
+        return hf_tokenizer(vocabulary, pre)
+    if truth == "sentencepiece":
+        return sentencepiece_tokenizer(vocabulary)
+    if truth == "tiktoken":
+        return tiktoken_tokenizer(vocabulary, pre)
+    return llama_cpp_tokenizer(vocabulary, pre)
 
 
-def random_line(rnd: random.Random, words: list[str], control: list[str]) -> str:
-    out = ""
-    for _ in range(rnd.randrange(1, 16)):
-        kind = rnd.random()
-        if kind < 0.5:
-            out += rnd.choice(words)
-        elif kind < 0.7:
-            out += rnd.choice(PIECES)
-        elif kind < 0.95:
-            low, high = rnd.choice(RANGES)
-            code = rnd.randrange(low, high)
-            out += chr(code) if not 0xD800 <= code <= 0xDFFF else "x"
-        else:
-            token = rnd.choice(control)
-            out += token[: rnd.randrange(1, len(token) + 1)] + rnd.choice(["", token])
-        out += rnd.choice(SPACES)
-    return out * rnd.choice([1] * 50 + [20])
+def expectations(spec: str, count: int, show: int | None) -> dict:
+    path, pre, truth = (spec.split(":") + ["", ""])[:3]
+    vocabulary = Vocabulary(path)
+    pre = pre or vocabulary.pre
+    truth = truth or ("hf" if vocabulary.model == "gpt2" else "sentencepiece")
+    encode = make_truth(vocabulary, pre, truth)
+    words, control = vocabulary.words(), vocabulary.of_type(CONTROL)
+    special_every = 0 if truth == "sentencepiece" else 3
+    ids = []
+    for number in range(count):
+        special = special_every > 0 and number % special_every == 0
+        text = make_line(number, words, control)
+        ids.append(encode(text, special))
+        if number == show:
+            print(json.dumps({"text": text, "special": special, "ids": ids[-1]}))
+    return {
+        "model": path,
+        "pre": pre,
+        "truth": truth,
+        "special_every": special_every,
+        "num_words": len(words),
+        "count": count,
+        "chunk": CHUNK,
+        "hashes": [hash_ids(ids[i : i + CHUNK]) for i in range(0, count, CHUNK)],
+        "samples": ids[:SAMPLES],
+    }
 
 
 def main() -> None:
-    path, count, seed, out_path = sys.argv[1], int(sys.argv[2]), int(sys.argv[3]), sys.argv[4]
-    plain, control = make_tokenizer(path, special=False)
-    parsing, _ = make_tokenizer(path, special=True)
-    words = [t.replace("\u0120", " ") for t in plain.get_vocab() if t.replace("\u0120", "").isalpha()]
-    words.sort()
-    rnd = random.Random(seed)
-    with open(out_path, "w", encoding="utf-8") as out:
-        for i in range(count):
-            text = random_line(rnd, words, control)
-            special = i % 3 == 0
-            ids = (parsing if special else plain).encode(text, add_special_tokens=False).ids
-            line = {"text": text, "ids": ids, "special": special}
-            out.write(json.dumps(line, ensure_ascii=True) + "\n")
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--count", type=int, default=20000)
+    parser.add_argument("--show", type=int)
+    parser.add_argument("out")
+    parser.add_argument("specs", nargs="+")
+    args = parser.parse_args()
+    golden = {
+        "magic": "brigade-tokenizer-golden",
+        "version": 1,
+        "tokenizers": [expectations(spec, args.count, args.show) for spec in args.specs],
+    }
+    with open(args.out, "w", encoding="utf-8") as out:
+        json.dump(golden, out, separators=(",", ":"))
+        out.write("\n")
 
 
 if __name__ == "__main__":

@@ -20,7 +20,8 @@ class FakeTokenizer final : public model::Tokenizer {
   static constexpr std::int32_t kStart = 257;  ///< <|im_start|>
   static constexpr std::int32_t kEnd = 258;    ///< <|im_end|>, which ends a generation
 
-  explicit FakeTokenizer(bool add_bos = false) : add_bos_(add_bos) {
+  explicit FakeTokenizer(bool add_bos = false, bool add_eos = false)
+      : add_bos_(add_bos), add_eos_(add_eos) {
     for (std::size_t i = 0; i < bytes_.size(); ++i)
       bytes_[i] = static_cast<char>(i);
   }
@@ -57,11 +58,13 @@ class FakeTokenizer final : public model::Tokenizer {
   [[nodiscard]] std::optional<std::int32_t> eos_id() const override { return kEnd; }
   [[nodiscard]] std::span<const std::int32_t> end_ids() const override { return kEnds; }
   [[nodiscard]] bool add_bos() const override { return add_bos_; }
+  [[nodiscard]] bool add_eos() const override { return add_eos_; }
 
  private:
   static constexpr std::array<std::string_view, 3> kSpecial = {"<s>", "<|im_start|>", "<|im_end|>"};
   static constexpr std::array<std::int32_t, 1> kEnds = {kEnd};
   bool add_bos_;
+  bool add_eos_;
   std::array<char, 256> bytes_{};
 };
 

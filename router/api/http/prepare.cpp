@@ -13,10 +13,7 @@ namespace {
 constexpr std::uint32_t kDefaultCompletionTokens = 16;
 
 std::string token_texts(const model::Tokenizer& tokenizer, const std::vector<std::int32_t>& ids) {
-  std::string text;
-  for (const std::int32_t id : ids)
-    text += tokenizer.token_bytes(id, /*special=*/true);
-  return text;
+  return tokenizer.decode(ids, /*special=*/true);
 }
 
 bool starts_with_added_bos(const model::Tokenizer& tokenizer, std::string_view text,

@@ -4,21 +4,12 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
-#include <string>
+#include <vector>
 
 #include "common/base/random.h"
 
 namespace brigade::model {
 namespace {
-
-std::array<std::int32_t, 256> byte_ids_of(std::string_view alphabet) {
-  std::array<std::int32_t, 256> ids;
-  ids.fill(-1);
-  for (std::size_t i = 0; i < alphabet.size(); ++i) {
-    ids[static_cast<unsigned char>(alphabet[i])] = static_cast<std::int32_t>(i);
-  }
-  return ids;
-}
 
 /// The definition: merge the leftmost pair of the lowest rank until there is none.
 std::vector<std::int32_t> naive(std::vector<std::int32_t> ids, const std::vector<Merge>& merges) {
@@ -40,9 +31,8 @@ std::vector<std::int32_t> naive(std::vector<std::int32_t> ids, const std::vector
   }
 }
 
-std::vector<std::int32_t> encode(const Bpe& bpe, std::string_view text) {
-  std::vector<std::int32_t> ids;
-  bpe.encode(text, ids);
+std::vector<std::int32_t> merged(const Bpe& bpe, std::vector<std::int32_t> ids) {
+  bpe.merge(ids, 0);
   return ids;
 }
 
@@ -67,36 +57,46 @@ TEST_CASE("short and long pieces are merged as the definition says, for random m
     // one is.
     for (Merge& merge : merges)
       merge.rank = static_cast<std::int32_t>(random(1000)) * 32 + merge.rank;
-    const Bpe bpe(byte_ids_of("abc"), merges);
+    const Bpe bpe(merges);
     for (const std::size_t length : {0U, 1U, 2U, 3U, 7U, 20U, 24U, 25U, 26U, 60U, 150U}) {
-      std::string text;
       std::vector<std::int32_t> bytes;
-      for (std::size_t i = 0; i < length; ++i) {
-        const auto byte = static_cast<std::int32_t>(random(3));
-        text += static_cast<char>('a' + byte);
-        bytes.push_back(byte);
-      }
+      for (std::size_t i = 0; i < length; ++i)
+        bytes.push_back(static_cast<std::int32_t>(random(3)));
       CAPTURE(seed);
-      CAPTURE(text);
-      REQUIRE(encode(bpe, text) == naive(bytes, merges));
+      CAPTURE(length);
+      REQUIRE(merged(bpe, bytes) == naive(bytes, merges));
     }
   }
 }
 
-TEST_CASE("bytes without a token are dropped and their neighbours meet") {
-  const Bpe bpe(byte_ids_of("ab"), {{.left = 0, .right = 1, .rank = 0, .merged = 2}});
-  CHECK(encode(bpe, "aXb") == std::vector<std::int32_t>{2});
-  CHECK(encode(bpe, "XX").empty());
+TEST_CASE("of merges of one rank the leftmost is done first, however long the piece") {
+  const Bpe bpe({{.left = 0, .right = 1, .rank = 0, .merged = 2},
+                 {.left = 1, .right = 0, .rank = 0, .merged = 3}});
+  CHECK(merged(bpe, {0, 1, 0}) == std::vector<std::int32_t>{2, 0});
+  CHECK(merged(bpe, {1, 0, 1}) == std::vector<std::int32_t>{3, 1});
+  std::vector<std::int32_t> alternating;
+  for (int i = 0; i < 101; ++i)
+    alternating.push_back(i % 2);
+  std::vector<std::int32_t> expected(50, 2);
+  expected.push_back(0);
+  CHECK(merged(bpe, alternating) == expected);
 }
 
-TEST_CASE("ids are appended and what was there is left alone") {
-  const Bpe bpe(byte_ids_of("ab"), {{.left = 0, .right = 1, .rank = 0, .merged = 2}});
-  std::vector<std::int32_t> ids = {0};
-  bpe.encode("b", ids);
-  CHECK(ids == std::vector<std::int32_t>{0, 1});
-  bpe.encode(std::string(40, 'b'), ids);
-  CHECK(ids.size() == 42);
-  CHECK(ids[0] == 0);
+TEST_CASE("negative ids are joined to nothing") {
+  const Bpe bpe({{.left = 0, .right = 0, .rank = 0, .merged = 1}});
+  CHECK(merged(bpe, {0, -1, 0, 0, -70000}) == std::vector<std::int32_t>{0, -1, 1, -70000});
+  std::vector<std::int32_t> many(50, -3);
+  CHECK(merged(bpe, many) == many);
+}
+
+TEST_CASE("what was there before the piece is left alone") {
+  const Bpe bpe({{.left = 0, .right = 1, .rank = 0, .merged = 2}});
+  std::vector<std::int32_t> ids = {0, 1, 0, 1};
+  bpe.merge(ids, 1);
+  CHECK(ids == std::vector<std::int32_t>{0, 1, 2});
+  ids.insert(ids.end(), 40, 1);
+  bpe.merge(ids, 3);
+  CHECK(ids.size() == 43);
 }
 
 TEST_CASE("of two merges of one pair the last counts") {

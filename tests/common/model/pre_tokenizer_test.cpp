@@ -34,6 +34,64 @@ TEST_CASE("gpt-2 keeps runs of digits together") {
   CHECK(split("gpt-2", "a 1234x") == Pieces{"a", " 1234", "x"});
 }
 
+TEST_CASE(
+    "llama-bpe takes endings in any case, digits by threes, and line ends with what is before") {
+  CHECK(split("llama-bpe", "I'LL pay 12345 (now)\n\n x") ==
+        Pieces{"I", "'LL", " pay", " ", "123", "45", " (", "now", ")\n\n", " x"});
+  CHECK(split("llama-bpe", "it'\u017f a\tb  \n c") ==
+        Pieces{"it", "'\u017f", " a", "\tb", "  \n", " c"});
+  CHECK(split("qwen2", "12 x") == Pieces{"1", "2", " x"});
+}
+
+TEST_CASE("qwen35 keeps marks with their letters, qwen2 does not") {
+  CHECK(split("qwen35", "e\u0301t") == Pieces{"e\u0301t"});
+  CHECK(split("qwen2", "e\u0301t") == Pieces{"e", "\u0301t"});
+}
+
+TEST_CASE("tekken and gpt-4o cut words where capitals begin") {
+  CHECK(split("tekken", "fooBarBAZ qux's a//b\n/") ==
+        Pieces{"foo", "Bar", "BAZ", " qux", "'s", " a", "//", "b", "\n", "/"});
+  CHECK(split("gpt-4o", "fooBar's 1234") == Pieces{"foo", "Bar's", " ", "123", "4"});
+}
+
+TEST_CASE("default cuts off punctuation first and then digits by threes, and stands for no name") {
+  CHECK(split("default", "a.b 12345+") == Pieces{"a", ".", "b", " ", "123", "45", "+"});
+  CHECK(split("", "a.b") == split("default", "a.b"));
+}
+
+TEST_CASE("names that mean the same cut the same") {
+  CHECK(split("llama3", "A'S 1234") == split("llama-bpe", "A'S 1234"));
+  CHECK(split("dbrx", "A'S 1234") == split("llama-bpe", "A'S 1234"));
+  const auto llama = PreTokenizer::make("pixtral");
+  CHECK((*llama)->traits().whole_pieces);
+  CHECK((*llama)->traits().add_bos);
+  CHECK_FALSE((*PreTokenizer::make("qwen2"))->traits().whole_pieces);
+}
+
+TEST_CASE("every pre-tokenizer cuts megabytes of anything without giving up on a byte") {
+  for (const std::string_view name : {"smollm", "gpt-2", "llama-bpe", "dbrx", "qwen2", "qwen35",
+                                      "tekken", "gpt-4o", "deepseek-v3", "default"}) {
+    CAPTURE(name);
+    const auto pre = PreTokenizer::make(name);
+    REQUIRE(pre.ok());
+    for (const std::string_view unit :
+         {"a", "A", "aA", " ", "\u0301", "1", "\n", " \n", "'", "-", "\u4e00", "\u3000", "A\u0301",
+          "\u01c5", "\xf0\x90\x80\x80"}) {
+      CAPTURE(unit);
+      std::string text;
+      while (text.size() < (std::size_t{2} << 20))
+        text += unit;
+      text += 'x';
+      Pieces pieces;
+      (*pre)->split(text, pieces);
+      std::size_t size = 0;
+      for (const std::string_view piece : pieces)
+        size += piece.size();
+      CHECK(size == text.size());
+    }
+  }
+}
+
 TEST_CASE("white space is Unicode's White_Space, without the Mongolian vowel separator") {
   CHECK(split("gpt-2", "a\u00a0\u3000b") == Pieces{"a", "\u00a0", "\u3000", "b"});
   CHECK(split("gpt-2", "a\u180e\u180eb") == Pieces{"a", "\u180e\u180e", "b"});
@@ -44,7 +102,9 @@ TEST_CASE("white space is Unicode's White_Space, without the Mongolian vowel sep
 TEST_CASE("an unknown pre-tokenizer is an error that names it and those known") {
   const auto pre = PreTokenizer::make("klingon");
   CHECK(pre.status().code() == StatusCode::kInvalidArgument);
-  CHECK(pre.status().message() == "unknown pre-tokenizer \"klingon\"; known: smollm gpt-2");
+  CHECK(pre.status().message() ==
+        "unknown pre-tokenizer \"klingon\"; known: smollm gpt-2 llama-bpe dbrx qwen2 qwen35 tekken "
+        "gpt-4o deepseek-v3 default");
 }
 
 TEST_CASE("pieces put together are the text, however odd it is") {

@@ -151,12 +151,56 @@ std::string error_after(Change change) {
   return tokenizer.ok() ? "no error" : tokenizer.status().message();
 }
 
+TEST_CASE("merges never make a control token of ordinary text") {
+  TokenizerData data = tiny_data();
+  data.tokens.emplace_back("ab");
+  data.types.push_back(3);
+  data.merges.emplace_back("a b");
+  const auto tokenizer = make_tokenizer(data);
+  REQUIRE(tokenizer.ok());
+  CHECK(spell(**tokenizer, encode(**tokenizer, "ab")) == "a|b");
+  CHECK(spell(**tokenizer, encode(**tokenizer, "ab", /*parse_special=*/true)) == "ab");
+}
+
+TEST_CASE("a piece that is a token is that token where the pre-tokenizer says so") {
+  TokenizerData data = tiny_data();
+  data.tokens.emplace_back("not");  // no merge leads to it
+  data.types.push_back(1);
+  data.tokens.emplace_back("|>");
+  data.types.push_back(3);
+  for (const auto& [pre, expected] : {std::pair{"qwen2", "n|o|t"}, std::pair{"llama-bpe", "not"}}) {
+    data.pre = pre;
+    const auto tokenizer = make_tokenizer(data);
+    REQUIRE(tokenizer.ok());
+    CHECK(spell(**tokenizer, encode(**tokenizer, "not")) == expected);
+    CHECK(spell(**tokenizer, encode(**tokenizer, "|>")) == "||>");
+  }
+}
+
+TEST_CASE("llama-bpe adds BOS unless the file says otherwise") {
+  TokenizerData data = tiny_data();
+  data.pre = "llama-bpe";
+  CHECK((*make_tokenizer(data))->add_bos());
+  data.add_bos = false;
+  CHECK_FALSE((*make_tokenizer(data))->add_bos());
+}
+
+TEST_CASE("control tokens with a text that ends a turn in known models end a generation") {
+  TokenizerData data = tiny_data();
+  data.tokens[1] = "<|eot_id|>";
+  data.tokens[2] = "<|im_end|>";
+  const auto tokenizer = make_tokenizer(data);
+  REQUIRE(tokenizer.ok());
+  CHECK(Ids((*tokenizer)->end_ids().begin(), (*tokenizer)->end_ids().end()) == Ids{0, 1, 2});
+}
+
 TEST_CASE("bad metadata is an error that names the key") {
   using D = TokenizerData;
-  CHECK(error_after([](D& d) { d.model = "llama"; }) ==
-        "tokenizer.ggml.model is \"llama\", and only \"gpt2\" can be read");
+  CHECK(error_after([](D& d) { d.model = "bert"; }) ==
+        "tokenizer.ggml.model is \"bert\", and only \"gpt2\" and \"llama\" can be read");
   CHECK(error_after([](D& d) { d.pre = "zz"; }) ==
-        "tokenizer.ggml.pre: unknown pre-tokenizer \"zz\"; known: smollm gpt-2");
+        "tokenizer.ggml.pre: unknown pre-tokenizer \"zz\"; known: smollm gpt-2 llama-bpe "
+        "dbrx qwen2 qwen35 tekken gpt-4o deepseek-v3 default");
   CHECK(error_after([](D& d) { d.tokens.clear(); }) == "tokenizer.ggml.tokens is empty");
   CHECK(error_after([](D& d) { d.tokens[4] = "a"; }) ==
         "tokenizer.ggml.tokens[4] \"a\" is also [3]");
@@ -224,7 +268,7 @@ TEST_CASE("a tokenizer is loaded from the keys of a GGUF file") {
 }
 
 TEST_CASE("a key that is missing in the file is named") {
-  for (const std::string key : {"model", "pre", "tokens", "merges"}) {
+  for (const std::string key : {"model", "tokens", "merges"}) {
     const auto tokenizer = load(tiny_file(key));
     CHECK(tokenizer.status().code() == StatusCode::kNotFound);
     CHECK(tokenizer.status().message().find("tokenizer.ggml." + key) != std::string::npos);

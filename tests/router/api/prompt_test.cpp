@@ -32,6 +32,13 @@ TEST_CASE("raw text has special tokens, and one BOS where the tokenizer wants it
   CHECK(prompt_from_text(bos, "a", {.add_special_tokens = false}).value() == Ids{'a'});
 }
 
+TEST_CASE("raw text ends with EOS where the tokenizer wants it") {
+  ServedModel model;
+  model.tokenizer = std::make_shared<FakeTokenizer>(/*add_bos=*/false, /*add_eos=*/true);
+  CHECK(prompt_from_text(model, "a").value() == Ids{'a', FakeTokenizer::kEnd});
+  CHECK(prompt_from_text(model, "a", {.add_special_tokens = false}).value() == Ids{'a'});
+}
+
 TEST_CASE("in plain text the texts of special tokens are only text") {
   const ServedModel bos = model_with(true);
   CHECK(prompt_from_text(bos, "<s>", {.parse_special = false}).value() ==

@@ -27,6 +27,17 @@ constexpr std::int32_t letter(char c) {
 
 }  // namespace
 
+TEST_CASE("the space that a tokenizer puts before text is gone after a special token alone") {
+  const auto first_text = [](bool adds_space_prefix, std::int32_t last_prompt_token) {
+    OutputStream stream(std::make_shared<FakeTokenizer>(adds_space_prefix), params_of(10),
+                        last_prompt_token);
+    return stream.push(FakeTokenizer::kSpace).text + stream.push(FakeTokenizer::kSpace).text;
+  };
+  CHECK(first_text(true, FakeTokenizer::kSpecial) == " ");
+  CHECK(first_text(true, letter('a')) == "  ");
+  CHECK(first_text(false, FakeTokenizer::kSpecial) == "  ");
+}
+
 TEST_CASE("an end token ends the output and gives no text") {
   OutputStream stream = make_stream(params_of(10));
   CHECK_EQ(stream.push(letter('h')).text, "h");

@@ -7,7 +7,7 @@
 
 namespace brigade::router::testing {
 
-FakeTokenizer::FakeTokenizer() {
+FakeTokenizer::FakeTokenizer(bool adds_space_prefix) : adds_space_prefix_(adds_space_prefix) {
   bytes_ = {"<end>", "<special>"};
   for (char c = 'a'; c <= 'z'; ++c)
     bytes_.emplace_back(1, c);

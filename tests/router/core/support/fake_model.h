@@ -26,7 +26,7 @@ class FakeTokenizer final : public model::Tokenizer {
   static constexpr std::int32_t kFirstPair = 31;   ///< "aa", "ab", ...
   static constexpr std::int32_t kVocabSize = 64;
 
-  FakeTokenizer();
+  explicit FakeTokenizer(bool adds_space_prefix = false);
   void encode(std::string_view text, bool parse_special,
               std::vector<std::int32_t>& ids) const override;
   [[nodiscard]] std::string_view token_bytes(std::int32_t id, bool special) const override;
@@ -37,8 +37,10 @@ class FakeTokenizer final : public model::Tokenizer {
   [[nodiscard]] std::optional<std::int32_t> eos_id() const override { return kEnd; }
   [[nodiscard]] std::span<const std::int32_t> end_ids() const override { return end_ids_; }
   [[nodiscard]] bool add_bos() const override { return false; }
+  [[nodiscard]] bool adds_space_prefix() const override { return adds_space_prefix_; }
 
  private:
+  bool adds_space_prefix_;
   std::vector<std::string> bytes_;
   std::vector<std::int32_t> end_ids_{kEnd};
 };
