@@ -3,6 +3,7 @@
 
 #include <utility>
 
+#include "common/base/strings.h"
 #include "common/model/jinja/evaluator.h"
 #include "common/model/jinja/parser.h"
 
@@ -57,7 +58,8 @@ Result<std::shared_ptr<const ChatTemplate>> ChatTemplate::parse(std::string_view
     auto impl = std::make_unique<Impl>(Impl{jinja::parse_template(source)});
     return std::shared_ptr<const ChatTemplate>(new ChatTemplate(std::move(impl)));
   } catch (const jinja::Error& error) {
-    return error.status;
+    const bool has_context = error.status.message().starts_with("chat template");
+    return has_context ? error.status : error.status.with_context("chat template");
   }
 }
 
@@ -67,12 +69,14 @@ Result<std::vector<PromptSegment>> ChatTemplate::render(const ChatTemplateInput&
       return resource_exhausted("chat template: an argument is nested too deep");
     }
   }
+  jinja::Context context(input.now_s);
+  jinja::Evaluator evaluator(context, globals_of(input));
   try {
-    jinja::Context context(input.now_s);
-    jinja::Evaluator evaluator(context, globals_of(input));
     return segments_of(evaluator.render(impl_->block));
   } catch (const jinja::Error& error) {
-    return error.status;
+    return error.is_own
+               ? error.status
+               : error.status.with_context(str_cat("chat template, line ", evaluator.line()));
   }
 }
 

@@ -49,8 +49,8 @@ class ChatTemplate final {
   static Result<std::shared_ptr<const ChatTemplate>> parse(std::string_view source);
   ~ChatTemplate();
 
-  /// kInvalidArgument with the template's own words when it calls raise_exception;
-  /// kResourceExhausted past a bound.
+  /// kInvalidArgument with the template's own words when it calls raise_exception, and with the
+  /// line for other errors; kResourceExhausted past a bound.
   [[nodiscard]] Result<std::vector<PromptSegment>> render(const ChatTemplateInput& input) const;
 
  private:

@@ -132,6 +132,7 @@ struct For {
   ExprPtr filter;  ///< null: none
   Block body;
   Block otherwise;  ///< when there was nothing to go over
+  bool is_recursive = false;
 };
 struct Set {
   Target target;

@@ -14,6 +14,7 @@ namespace brigade::model::jinja {
 /// operand. ChatTemplate turns it back into a Status.
 struct Error {
   Status status;
+  bool is_own = false;  ///< the template's own words, to be given as they are
 };
 
 [[noreturn]] inline void fail(std::string message) {
@@ -33,7 +34,7 @@ class Budget final {
  public:
   void step(std::size_t count = 1) {
     if (count > steps_) {
-      throw Error{resource_exhausted(str_cat("chat template: more than ", kSteps, " steps"))};
+      throw Error{resource_exhausted(str_cat("more than ", kSteps, " steps"))};
     }
     steps_ -= count;
   }
@@ -42,7 +43,7 @@ class Budget final {
   void bytes(std::size_t count) {
     step(count / 64);
     if (count > bytes_) {
-      throw Error{resource_exhausted(str_cat("chat template: more than ", kBytes, " bytes"))};
+      throw Error{resource_exhausted(str_cat("more than ", kBytes, " bytes"))};
     }
     bytes_ -= count;
   }

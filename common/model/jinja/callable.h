@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <utility>
@@ -15,6 +16,7 @@ namespace brigade::model::jinja {
 class Context;
 class Scope;
 struct MacroNode;
+struct For;
 
 /// The arguments of a call, evaluated.
 struct Args {
@@ -47,8 +49,11 @@ struct Callable {
 struct LoopState {
   std::vector<Value> items;
   std::size_t index0 = 0;
-  int loop_depth = 1;  ///< of loops in loops, from 1
+  int loop_depth = 1;  ///< of calls of a recursive loop, from 1
   int depth = 1;       ///< as a value
+  std::uint64_t serial = 0;
+  const For* recursive = nullptr;  ///< the statement, where `loop(items)` may be called
+  std::weak_ptr<Scope> scope;      ///< around it
 };
 
 }  // namespace brigade::model::jinja

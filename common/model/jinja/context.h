@@ -3,8 +3,10 @@
 
 #include <cstdint>
 #include <deque>
+#include <map>
 
 #include "common/model/jinja/budget.h"
+#include "common/model/jinja/callable.h"
 #include "common/model/jinja/value.h"
 
 namespace brigade::model::jinja {
@@ -23,12 +25,18 @@ class Context {
   /// Nesting.
   [[nodiscard]] int& depth() { return depth_; }
   [[nodiscard]] Namespace* new_namespace() { return &namespaces_.emplace_back(); }
+  /// What loop.changed() was last given in that loop. Here and not in the loop, which could then
+  /// hold itself.
+  [[nodiscard]] Value& last_changed(const LoopState& loop) { return last_changed_[loop.serial]; }
+  [[nodiscard]] std::uint64_t new_loop() { return ++num_loops_; }
 
  private:
   Budget budget_;
   std::int64_t now_s_;
   int depth_ = 0;
   std::deque<Namespace> namespaces_;
+  std::map<std::uint64_t, Value> last_changed_;
+  std::uint64_t num_loops_ = 0;
 };
 
 }  // namespace brigade::model::jinja

@@ -37,12 +37,12 @@ Evaluator::Evaluator(Context& context, std::vector<std::pair<std::string, Value>
 Value Evaluator::eval(const Expr& expr, const Scope& scope) {
   const Nesting nesting(context_.depth(), kMaxEvalDepth);
   budget_.step();
+  line_ = expr.line;
   Value value = std::visit([&](const auto& node) { return eval(node, scope); }, expr.node);
   // Here every value passes before it can become part of another, which is one or two levels
   // deeper.
   if (value.depth() > kMaxValueDepth) {
-    throw Error{
-        resource_exhausted(str_cat("chat template: lists nested deeper than ", kMaxValueDepth))};
+    throw Error{resource_exhausted(str_cat("lists nested deeper than ", kMaxValueDepth))};
   }
   return value;
 }
@@ -199,6 +199,7 @@ Args Evaluator::eval_args(const CallArgs& args, const Scope& scope) {
 
 Value Evaluator::call(const Value& callee, const Args& args) {
   require_defined(callee);
+  if (callee.loop() != nullptr) return call_loop(*callee.loop(), args);
   const Callable* callable = callee.callable();
   if (callable == nullptr) fail(str_cat("'", callee.type_name(), "' object is not callable"));
   if (const auto* macro = std::get_if<BoundMacro>(&callable->target)) {

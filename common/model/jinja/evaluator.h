@@ -31,6 +31,8 @@ class Evaluator final {
   Evaluator(Context& context, std::vector<std::pair<std::string, Value>> globals);
 
   Text render(const Block& block);
+  /// The line of what is being evaluated, for errors.
+  [[nodiscard]] int line() const { return line_; }
 
  private:
   enum class Flow : std::uint8_t { kNext, kBreak, kContinue };
@@ -52,7 +54,9 @@ class Evaluator final {
   Flow exec(const Group& statement, const ScopePtr& scope);
   Flow exec(const Break& statement, const ScopePtr& scope);
   Flow exec(const Continue& statement, const ScopePtr& scope);
-  std::vector<Value> loop_items(const For& statement, const ScopePtr& scope);
+  Flow run_loop(const For& statement, const Value& source, int loop_depth, const ScopePtr& scope);
+  std::vector<Value> loop_items(const For& statement, const Value& source, const ScopePtr& scope);
+  Value call_loop(const LoopState& loop, const Args& args);
   void assign(const Target& target, const Value& value, const ScopePtr& scope);
   /// What the block prints, instead of printing it.
   Text capture(const Block& block, const ScopePtr& scope);
@@ -87,7 +91,7 @@ class Evaluator final {
   Budget& budget_;
   ScopePtr globals_;
   Text* output_ = nullptr;
-  int loop_depth_ = 0;
+  int line_ = 0;
 };
 
 }  // namespace brigade::model::jinja

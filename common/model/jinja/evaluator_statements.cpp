@@ -25,8 +25,7 @@ Text Evaluator::render(const Block& block) {
 void Evaluator::print(const Text& text) {
   budget_.bytes(text.size());
   if (output_->size() + text.size() > kMaxOutputBytes) {
-    throw Error{resource_exhausted(
-        str_cat("chat template: more than ", kMaxOutputBytes, " bytes of output"))};
+    throw Error{resource_exhausted(str_cat("more than ", kMaxOutputBytes, " bytes of output"))};
   }
   output_->append(text);
 }
@@ -50,6 +49,7 @@ Evaluator::Flow Evaluator::run(const Block& block, const ScopePtr& scope) {
 
 Evaluator::Flow Evaluator::run(const Stmt& statement, const ScopePtr& scope) {
   budget_.step();
+  line_ = statement.line;
   return std::visit([&](const auto& node) { return exec(node, scope); }, statement.node);
 }
 
@@ -70,8 +70,9 @@ Evaluator::Flow Evaluator::exec(const If& statement, const ScopePtr& scope) {
   return run(statement.otherwise, scope);
 }
 
-std::vector<Value> Evaluator::loop_items(const For& statement, const ScopePtr& scope) {
-  std::vector<Value> items = iterate(budget_, eval(*statement.items, *scope));
+std::vector<Value> Evaluator::loop_items(const For& statement, const Value& source,
+                                         const ScopePtr& scope) {
+  std::vector<Value> items = iterate(budget_, source);
   if (!statement.filter) return items;
   std::vector<Value> kept;
   for (Value& item : items) {
@@ -83,14 +84,18 @@ std::vector<Value> Evaluator::loop_items(const For& statement, const ScopePtr& s
   return kept;
 }
 
-Evaluator::Flow Evaluator::exec(const For& statement, const ScopePtr& scope) {
-  std::vector<Value> items = loop_items(statement, scope);
+Evaluator::Flow Evaluator::run_loop(const For& statement, const Value& source, int loop_depth,
+                                    const ScopePtr& scope) {
+  std::vector<Value> items = loop_items(statement, source, scope);
   if (items.empty()) return run(statement.otherwise, std::make_shared<Scope>(scope));
   const auto loop = std::make_shared<LoopState>();
   for (const Value& item : items)
     loop->depth = std::max(loop->depth, item.depth() + 1);
   loop->items = std::move(items);
-  loop->loop_depth = ++loop_depth_;
+  loop->loop_depth = loop_depth;
+  loop->serial = context_.new_loop();
+  if (statement.is_recursive) loop->recursive = &statement;
+  loop->scope = scope;
   for (; loop->index0 < loop->items.size(); ++loop->index0) {
     budget_.bytes(kScopeBytes);
     const auto inner = std::make_shared<Scope>(scope);
@@ -98,8 +103,24 @@ Evaluator::Flow Evaluator::exec(const For& statement, const ScopePtr& scope) {
     assign(statement.target, loop->items[loop->index0], inner);
     if (run(statement.body, inner) == Flow::kBreak) break;
   }
-  --loop_depth_;
   return Flow::kNext;
+}
+
+Evaluator::Flow Evaluator::exec(const For& statement, const ScopePtr& scope) {
+  return run_loop(statement, eval(*statement.items, *scope), 1, scope);
+}
+
+Value Evaluator::call_loop(const LoopState& loop, const Args& args) {
+  if (loop.recursive == nullptr) {
+    fail("the loop must have the 'recursive' marker to be called recursively");
+  }
+  if (args.positional.size() != 1 || !args.named.empty()) fail("loop() takes one argument");
+  const ScopePtr around = loop.scope.lock();
+  Text out;
+  Text* const outer = std::exchange(output_, &out);
+  run_loop(*loop.recursive, args.positional[0], loop.loop_depth + 1, around ? around : globals_);
+  output_ = outer;
+  return out;
 }
 
 void Evaluator::assign(const Target& target, const Value& value, const ScopePtr& scope) {
@@ -213,7 +234,10 @@ Value Evaluator::call_macro(const BoundMacro& bound, const Args& args) {
       scope->set(name, Value::undefined(name));
     }
   }
-  return capture(macro.body, scope);
+  const int line = line_;
+  Value out(capture(macro.body, scope));
+  line_ = line;
+  return out;
 }
 
 }  // namespace brigade::model::jinja

@@ -1,13 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <initializer_list>
+#include <memory>
 #include <string_view>
+#include <utility>
+#include <vector>
 
+#include "common/base/strings.h"
 #include "common/model/jinja/ast.h"
+#include "common/model/jinja/budget.h"
 #include "common/model/jinja/token_stream.h"
 
 namespace brigade::model::jinja {
+
+[[nodiscard]] int depth_of(const ExprPtr& expr);
+[[nodiscard]] int depth_of(const std::vector<ExprPtr>& exprs);
+[[nodiscard]] int depth_of(const CallArgs& args);
 
 /// Recursive descent over Jinja2's expression grammar, one function a level of precedence.
 class ExpressionParser final {
@@ -24,8 +32,16 @@ class ExpressionParser final {
   CallArgs parse_call_args();
 
  private:
+  /// A node above a tree of that depth, which is bounded.
   template <typename Node>
-  ExprPtr make(int line, int child_depth, Node node) const;
+  static ExprPtr make(int line, int child_depth, Node node) {
+    if (child_depth >= kMaxParseDepth) {
+      throw Error{resource_exhausted(str_cat(
+          "chat template, line ", line, ": an expression nested deeper than ", kMaxParseDepth))};
+    }
+    return std::make_unique<const Expr>(
+        Expr{.line = line, .depth = child_depth + 1, .node = std::move(node)});
+  }
 
   ExprPtr parse_and();
   ExprPtr parse_not();

@@ -188,6 +188,7 @@ constexpr Entry<Function> kFilters[] = {
     {"e", escape_filter},
     {"escape", escape_filter},
     {"float", float_filter},
+    {"forceescape", escape_filter},
     {"indent", indent_filter},
     {"int", int_filter},
     {"lower", case_filter<CaseRule::kLower>},
@@ -209,8 +210,10 @@ Function find_text_filter(std::string_view name) {
 }
 
 Function find_filter(std::string_view name) {
-  const Function filter = find_text_filter(name);
-  return filter != nullptr ? filter : find_sequence_filter(name);
+  for (const auto find : {find_text_filter, find_sequence_filter, find_layout_filter}) {
+    if (const Function filter = find(name)) return filter;
+  }
+  return nullptr;
 }
 
 }  // namespace brigade::model::jinja

@@ -7,8 +7,9 @@
 
 namespace brigade::model::jinja {
 
-/// The two halves of find_filter's table.
+/// The parts of find_filter's table.
 [[nodiscard]] Function find_text_filter(std::string_view name);
+[[nodiscard]] Function find_layout_filter(std::string_view name);
 [[nodiscard]] Function find_sequence_filter(std::string_view name);
 
 }  // namespace brigade::model::jinja

@@ -129,6 +129,7 @@ Value map_filter(Context& context, const Value& self, const Args& args) {
   // map('map', 'map', ...) goes down a level for each, and a character of a string is again a
   // string.
   const Nesting nesting(context.depth(), kMaxEvalDepth);
+  if (!self.truthy()) return Value::list({});  // None too, as in Jinja
   std::vector<Value> items = iterate(context.budget(), self);
   if (args.positional.empty()) {
     const Bound bound("map", args, {"attribute", "default"}, 1);
@@ -186,6 +187,7 @@ Value select_filter(Context& context, const Value& self, const Args& args) {
     rest = without_first(rest);
   }
   std::vector<Value> kept;
+  if (!self.truthy()) return Value::list({});
   for (Value& item : iterate(context.budget(), self)) {
     context.budget().step();
     const Value value = by_attribute ? get_path(context, item, attribute) : item;

@@ -268,6 +268,12 @@ Text to_text(Budget& budget, const Value& value) {
   return std::move(printer.out);
 }
 
+Text to_repr(Budget& budget, const Value& value) {
+  Printer printer(budget);
+  printer.repr(value);
+  return std::move(printer.out);
+}
+
 Text to_json(Budget& budget, const Value& value, const JsonStyle& style) {
   JsonWriter writer(budget, style);
   writer.write(value);

@@ -13,6 +13,9 @@ namespace brigade::model::jinja {
 /// keep their marks.
 [[nodiscard]] Text to_text(Budget& budget, const Value& value);
 
+/// As Python's repr(): strings in quotes.
+[[nodiscard]] Text to_repr(Budget& budget, const Value& value);
+
 /// Python's repr() of a float: the shortest digits that read back the same.
 [[nodiscard]] std::string float_repr(double value);
 

@@ -38,6 +38,26 @@ Value dict_function(Context& context, const Value&, const Args& args) {
   return Value::dict(named_items(context, "dict", args));
 }
 
+/// Nothing on the first call, the separator on all others.
+Value joiner_call(Context&, const Value& self, const Args& args) {
+  Bound("the joiner", args, {});
+  auto& [name, used] = self.name_space()->attributes[1];
+  if (used.truthy()) return self.name_space()->attributes[0].second;
+  used = Value(true);
+  return Value(Text());
+}
+
+Value joiner_function(Context& context, const Value&, const Args& args) {
+  const Bound bound("joiner", args, {"sep"});
+  Namespace* const state = context.new_namespace();
+  context.budget().bytes(sizeof(Namespace) + 2 * sizeof(Value));
+  const Value separator =
+      bound.text(0) == nullptr ? Value(Text(", ", true)) : Value(*bound.text(0));
+  state->attributes = {{"sep", separator}, {"used", Value(false)}};
+  return Value(std::make_shared<const Callable>(
+      Callable{BoundFunction{"joiner", joiner_call, Value(state)}, 1}));
+}
+
 Value namespace_function(Context& context, const Value&, const Args& args) {
   Namespace* const out = context.new_namespace();
   for (const auto& [key, value] : named_items(context, "namespace", args)) {
@@ -50,7 +70,7 @@ Value namespace_function(Context& context, const Value&, const Args& args) {
 
 Value raise_exception_function(Context& context, const Value&, const Args& args) {
   const Bound bound("raise_exception", args, {"message"}, 1);
-  fail(filter_text(context, *bound[0]).str());
+  throw Error{invalid_argument(filter_text(context, *bound[0]).str()), /*is_own=*/true};
 }
 
 Value range_function(Context& context, const Value&, const Args& args) {
@@ -80,11 +100,9 @@ Value strftime_now_function(Context& context, const Value&, const Args& args) {
 }
 
 constexpr Entry<Function> kFunctions[] = {
-    {"dict", dict_function},
-    {"namespace", namespace_function},
-    {"raise_exception", raise_exception_function},
-    {"range", range_function},
-    {"strftime_now", strftime_now_function},
+    {"dict", dict_function},           {"joiner", joiner_function},
+    {"namespace", namespace_function}, {"raise_exception", raise_exception_function},
+    {"range", range_function},         {"strftime_now", strftime_now_function},
 };
 static_assert(is_sorted_table(kFunctions));
 

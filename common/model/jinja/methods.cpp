@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "common/model/jinja/builtins.h"
+#include "common/model/jinja/methods.h"
 #include "common/model/jinja/operators.h"
 #include "common/model/jinja/strings.h"
 #include "common/model/jinja/table.h"
@@ -77,15 +78,6 @@ Value replace_method(Context& context, const Value& self, const Args& args) {
   const std::int64_t count = bound.integer(2, kNoLimit);
   return replace(context.budget(), *self.text(), bound.string(0), bound.string(1),
                  count < 0 ? kNoLimit : count);
-}
-
-Value find_method_of_string(Context& context, const Value& self, const Args& args) {
-  const Bound bound("find", args, {"sub"}, 1);
-  const std::string& text = self.text()->str();
-  context.budget().step(text.size() / 8);
-  const std::size_t found = find_bytes(text, bound.string(0).str(), 0);
-  if (found == kNone) return std::int64_t{-1};
-  return static_cast<std::int64_t>(count_characters(std::string_view(text).substr(0, found)));
 }
 
 Value count_method_of_string(Context& context, const Value& self, const Args& args) {
@@ -186,14 +178,26 @@ Value cycle_method(Context&, const Value& self, const Args& args) {
   return args.positional[self.loop()->index0 % args.positional.size()];
 }
 
+/// Whether the values differ from those of the call before.
+Value changed_method(Context& context, const Value& self, const Args& args) {
+  if (!args.named.empty()) fail("changed() takes no keyword arguments");
+  const Value values = Value::tuple(args.positional);
+  Value& last = context.last_changed(*self.loop());
+  const bool same = !last.is_undefined() && equal(context.budget(), last, values);
+  context.budget().bytes(args.positional.size() * sizeof(Value));
+  last = values;
+  return Value(!same);
+}
+
 constexpr Entry<Function> kStringMethods[] = {
     {"capitalize", case_method<CaseRule::kCapitalize>},
     {"count", count_method_of_string},
     {"endswith", affix_method<false>},
-    {"find", find_method_of_string},
     {"isalnum", class_method<true, true, false>},
     {"isalpha", class_method<false, true, false>},
+    {"isdecimal", class_method<true, false, false>},
     {"isdigit", class_method<true, false, false>},
+    {"isnumeric", class_method<true, false, false>},
     {"isspace", class_method<false, false, true>},
     {"join", join_method},
     {"lower", case_method<CaseRule::kLower>},
@@ -229,10 +233,14 @@ static_assert(is_sorted_table(kListMethods));
 }  // namespace
 
 Function find_method(const Value& object, std::string_view name) {
-  if (object.text() != nullptr) return find_entry(kStringMethods, name);
+  if (object.text() != nullptr) {
+    const Function method = find_entry(kStringMethods, name);
+    return method != nullptr ? method : find_layout_method(name);
+  }
   if (object.dict() != nullptr) return find_entry(kDictMethods, name);
   if (object.array() != nullptr) return find_entry(kListMethods, name);
-  return object.loop() != nullptr && name == "cycle" ? cycle_method : nullptr;
+  if (object.loop() == nullptr) return nullptr;
+  return name == "cycle" ? cycle_method : name == "changed" ? changed_method : nullptr;
 }
 
 }  // namespace brigade::model::jinja

@@ -11,7 +11,7 @@ class Nesting final {
  public:
   Nesting(int& depth, int max_depth) : depth_(depth) {
     if (depth_ >= max_depth) {
-      throw Error{resource_exhausted(str_cat("chat template: nested deeper than ", max_depth))};
+      throw Error{resource_exhausted(str_cat("nested deeper than ", max_depth))};
     }
     ++depth_;
   }

@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "common/model/jinja/callable.h"
+#include "common/model/jinja/string_format.h"
 #include "common/model/jinja/strings.h"
 #include "common/model/utf8.h"
 
@@ -115,7 +116,7 @@ Value repeat(Budget& budget, const Value& value, const Value& times) {
       value.text() != nullptr ? value.text()->size() : value.array()->items.size() * sizeof(Value);
   std::size_t total = 0;
   if (__builtin_mul_overflow(unit, count, &total)) {
-    throw Error{resource_exhausted("chat template: a repetition past all memory")};
+    throw Error{resource_exhausted("a repetition past all memory")};
   }
   budget.bytes(total);
   budget.step(unit == 0 ? 0 : count);
@@ -181,6 +182,9 @@ Value apply(Budget& budget, BinaryOp op, const Value& left, const Value& right) 
     if (arrays && left.array()->is_tuple == right.array()->is_tuple) {
       return concatenate(budget, *left.array(), *right.array());
     }
+  }
+  if (op == BinaryOp::kMod && left.text() != nullptr) {
+    return percent_format(budget, *left.text(), right);
   }
   if (op == BinaryOp::kMul) {
     const auto repeats = [](const Value& value, const Value& times) {

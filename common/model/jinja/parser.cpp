@@ -93,6 +93,12 @@ class Parser final {
         std::find_if(std::begin(kStatements), std::end(kStatements), [&](const Entry& candidate) {
           return token.kind == TokenKind::kName && candidate.name == token.text;
         });
+    constexpr std::string_view kReaders[] = {"include", "import", "from", "extends", "block"};
+    if (token.kind == TokenKind::kName &&
+        std::find(std::begin(kReaders), std::end(kReaders), token.text) != std::end(kReaders)) {
+      tokens_.fail_at(
+          str_cat("{% ", token.text, " %} is refused: a chat template reads no other template"));
+    }
     if (entry == std::end(kStatements)) {
       tokens_.fail_at(str_cat("unknown tag ", describe(token)));
     }
@@ -124,7 +130,7 @@ class Parser final {
     statement.items = expressions_.parse_tuple(/*with_conditional=*/false, "recursive",
                                                /*parenthesised=*/false);
     if (tokens_.skip_name("if")) statement.filter = expressions_.parse_expression();
-    if (tokens_.at_name("recursive")) tokens_.fail_at("recursive loops are not supported");
+    statement.is_recursive = tokens_.skip_name("recursive");
     ++loops_;
     statement.body = parse_body({"endfor", "else"});
     --loops_;

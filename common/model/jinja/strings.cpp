@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "common/model/jinja/strings.h"
 
+#include <algorithm>
 #include <cstring>
 #include <string>
 
@@ -204,6 +205,25 @@ Text map_case(Budget& budget, const Text& text, CaseRule rule) {
     out.append(mapped, text.trusted_at(pos));
     pos += step.length;
   }
+  return out;
+}
+
+Text justify(Budget& budget, const Text& text, std::int64_t width, const Text& fill, Justify how) {
+  budget.bytes(text.size());
+  const auto size = static_cast<std::int64_t>(count_characters(text.str()));
+  const std::int64_t missing = std::max<std::int64_t>(0, width - size);
+  std::int64_t left = how == Justify::kRight ? missing : 0;
+  if (how == Justify::kCenter) left = missing / 2 + (missing & width & 1);  // as CPython does
+  budget.step(static_cast<std::size_t>(missing));
+  std::size_t bytes = 0;
+  if (__builtin_mul_overflow(static_cast<std::size_t>(missing), fill.size(), &bytes)) bytes = kNone;
+  budget.bytes(bytes);
+  Text out;
+  for (std::int64_t i = 0; i < left; ++i)
+    out.append(fill);
+  out.append(text);
+  for (std::int64_t i = left; i < missing; ++i)
+    out.append(fill);
   return out;
 }
 

@@ -45,6 +45,12 @@ enum class CaseRule : std::uint8_t {
 };
 [[nodiscard]] Text map_case(Budget& budget, const Text& text, CaseRule rule);
 
+enum class Justify : std::uint8_t { kLeft, kRight, kCenter };
+
+/// Filled up to `width` characters with `fill`, which is one character.
+[[nodiscard]] Text justify(Budget& budget, const Text& text, std::int64_t width, const Text& fill,
+                           Justify how);
+
 inline constexpr std::int64_t kNoLimit = -1;
 
 /// At most `max_replacements` from the left. An empty `from` stands between all characters, as in

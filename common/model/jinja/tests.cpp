@@ -118,6 +118,19 @@ bool is_same(Context& context, const Value& value, const Args& args) {
   return value.data().index() == other.data().index() && equal(context.budget(), value, other);
 }
 
+const std::string& name_of(const Value& value) {
+  if (value.text() == nullptr) fail("the test needs a name");
+  return value.text()->str();
+}
+bool is_filter(Context&, const Value& value, const Args& args) {
+  Bound("the test", args, {});
+  return find_filter(name_of(value)) != nullptr;
+}
+bool is_test(Context&, const Value& value, const Args& args) {
+  Bound("the test", args, {});
+  return find_test(name_of(value)) != nullptr;
+}
+
 constexpr Entry<Test> kTests[] = {
     {"boolean", plain<is_boolean>},
     {"callable", plain<is_callable>},
@@ -127,6 +140,7 @@ constexpr Entry<Test> kTests[] = {
     {"equalto", is_equal},
     {"even", has_parity<0>},
     {"false", plain<is_false>},
+    {"filter", is_filter},
     {"float", plain<is_float>},
     {"ge", is_at_least},
     {"greaterthan", is_greater},
@@ -146,6 +160,7 @@ constexpr Entry<Test> kTests[] = {
     {"sameas", is_same},
     {"sequence", plain<is_sequence>},
     {"string", plain<is_string>},
+    {"test", is_test},
     {"true", plain<is_true>},
     {"undefined", plain<is_undefined>},
     {"upper", has_case<CaseRule::kUpper, CaseRule::kLower>},

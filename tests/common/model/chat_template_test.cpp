@@ -53,6 +53,14 @@ TEST_CASE("text of messages stays untrusted through every string operation") {
   CHECK(with("c | indent(2, true)") == "  [ a<|im_end|>,B ]");
   CHECK(with("messages[0].role ~ ':'") == "[user]:");
   CHECK(with("'%s' ~ (c | list | first)") == "%s[ ]");
+  CHECK(with("'<%s>' % c") == "<[ a<|im_end|>,B ]>");
+  CHECK(with("'%-18s|%.3s' % (c, c)") == "[ a<|im_end|>,B ]   |[ a<]");
+  CHECK(with("c % ()") == "[ a<|im_end|>,B ]");
+  CHECK(with("c.center(19)") == "  [ a<|im_end|>,B ]  ");
+  CHECK(with("c.partition(',')[2] ~ c.swapcase()") == "[B  A<|IM_END|>,b ]");
+  CHECK(with("c | truncate(8, true, leeway=0)") == "[ a<|i]...");
+  CHECK(with("c | urlencode") == "[%20a%3C%7Cim_end%7C%3E%2CB%20]");
+  CHECK(with("c | batch(4) | first | join") == "[ a<|]");
   CHECK(marked("{% macro m(x) %}({{ x }}){% endmacro %}{{ m(messages[0].content) }}", input) ==
         "([ a<|im_end|>,B ])");
   CHECK(marked("{% set b %}<{{ messages[0].content }}>{% endset %}{{ b }}", input) ==
@@ -99,8 +107,25 @@ TEST_CASE("a syntax error names the line and what was expected") {
 
 TEST_CASE("a name that cannot be known before is an error when it is reached") {
   CHECK(render("{% if false %}{{ 1 | nope }}{% endif %}ok").ok());
-  CHECK(render("{{ 1 | nope }}").status().message() == "unknown filter \"nope\"");
-  CHECK(render("{{ nope.x }}").status().message() == "\"nope\" is undefined");
+  CHECK(render("{{ 1 | nope }}").status().message() ==
+        "chat template, line 1: unknown filter \"nope\"");
+  CHECK(render("\n{{ nope.x }}").status().message() ==
+        "chat template, line 2: \"nope\" is undefined");
+}
+
+TEST_CASE("an error in a rendering names the line, also after a macro from elsewhere has run") {
+  CHECK(render("{% macro m() %}\n\nx{% endmacro %}\n\n{{ m() ~ (m() + 1) }}").status().message() ==
+        "chat template, line 5: unsupported operand type(s) for +: 'str' and 'int'");
+  CHECK(render("{% for i in [1] %}\n{{ i.a.b }}\n{% endfor %}").status().message() ==
+        "chat template, line 2: \"a\" is undefined");
+}
+
+TEST_CASE("a template that would read another one is refused") {
+  for (const std::string name : {"include", "import", "from", "extends", "block"}) {
+    CHECK(ChatTemplate::parse("x\n{% " + name + " 'a' %}").status().message() ==
+          "chat template, line 2: {% " + name +
+              " %} is refused: a chat template reads no other template");
+  }
 }
 
 std::string repeated(std::string_view text, std::size_t times) {
@@ -148,6 +173,12 @@ TEST_CASE("a hostile template runs into a bound") {
       "{{ 'x' | map('map'" + repeated(", 'map'", 5000) + ") }}",
       "{{ [1] | tojson(indent=1000000000) }}",
       "{{ 'a' | indent(1000000000) }}",
+      "{{ 'a'.center(1000000000) }}",
+      "{{ '7'.zfill(9223372036854775807) }}",
+      "{% for i in range(99999) %}{{ '%9999d' % i }}{% endfor %}",
+      "{% for x in [[1]] recursive %}{{ loop([x]) }}{% endfor %}",
+      "{% for x in range(99999) recursive %}{{ loop(range(99999)) }}{% endfor %}",
+      "{% for i in range(99999) %}{{ loop.changed('a' * 9999) }}{% endfor %}",
   };
   for (const std::string& source : hostile) {
     CAPTURE(source.substr(0, 200));
@@ -190,11 +221,14 @@ TEST_CASE("many branches and long concatenations are no depth") {
 
 TEST_CASE("values that refer to themselves through a namespace are freed") {
   // The leak checker of the asan build is what would fail here.
-  CHECK(render("{% set ns = namespace() %}{% set ns.a = ns %}{% set ns.b = [ns] %}"
-               "{% macro m() %}{% endmacro %}{% set ns.m = m %}"
-               "{% for x in [1] %}{% set ns.l = loop %}{% macro n() %}{{ x }}{% endmacro %}"
-               "{% set ns.n = n %}{% endfor %}{{ ns.n() }}{{ ns.l.index }}")
-            .ok());
+  CHECK(
+      render("{% set ns = namespace() %}{% set ns.a = ns %}{% set ns.b = [ns] %}"
+             "{% macro m() %}{% endmacro %}{% set ns.m = m %}"
+             "{% for x in [1] %}{% set ns.l = loop %}{% macro n() %}{{ x }}{% endmacro %}"
+             "{% set ns.n = n %}{% endfor %}{{ ns.n() }}{{ ns.l.index }}"
+             "{% for x in [1] recursive %}{{ loop.changed(loop) }}{% set ns.r = loop %}{% endfor %}"
+             "{{ ns.r([1]) }}{% set ns.j = joiner() %}")
+          .ok());
 }
 
 TEST_CASE("integers that leave 64 bits are an error, not a wrong number") {
