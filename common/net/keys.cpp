@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "common/net/keys.h"
 
-#include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #include <zmq.h>
@@ -9,11 +8,10 @@
 #include <toml++/toml.h>
 #include <algorithm>
 #include <array>
-#include <cerrno>
-#include <cstring>
 #include <set>
 #include <sstream>
 
+#include "common/base/files.h"
 #include "common/base/strings.h"
 
 namespace brigade::net {
@@ -100,18 +98,6 @@ std::string to_toml(const Keys& keys) {
   return out.str();
 }
 
-Status write_all(int fd, const std::string& text) {
-  std::size_t done = 0;
-  while (done < text.size()) {
-    const ssize_t n = write(fd, text.data() + done, text.size() - done);
-    if (n < 0 && errno == EINTR) continue;
-    if (n <= 0) return internal_error(str_cat("write: ", strerror(errno)));
-    done += static_cast<std::size_t>(n);
-  }
-  if (fsync(fd) != 0) return internal_error(str_cat("fsync: ", strerror(errno)));
-  return {};
-}
-
 }  // namespace
 
 Status check_public_key(const std::string& key, std::string_view field) {
@@ -176,17 +162,7 @@ Status save_keys(const std::string& path, const Keys& keys, bool replace) {
   if (!replace && access(path.c_str(), F_OK) == 0) {
     return failed_precondition(str_cat(quoted(path, 200), " exists: its keys would be lost"));
   }
-  const std::string draft = str_cat(path, ".", getpid(), ".new");
-  const int fd = open(draft.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-  if (fd < 0)
-    return internal_error(str_cat("cannot write ", quoted(draft, 200), ": ", strerror(errno)));
-  Status status = write_all(fd, to_toml(keys));
-  close(fd);
-  if (status.ok() && rename(draft.c_str(), path.c_str()) != 0) {
-    status = internal_error(str_cat("cannot name ", quoted(path, 200), ": ", strerror(errno)));
-  }
-  if (!status.ok()) unlink(draft.c_str());
-  return status;
+  return replace_file(path, to_toml(keys), 0600);
 }
 
 }  // namespace brigade::net

@@ -8,6 +8,7 @@
 #include <string>
 #include <thread>
 
+#include "common/base/signals.h"
 #include "common/base/time.h"
 
 namespace brigade::worker {
@@ -39,11 +40,11 @@ class Guardian final {
   std::optional<std::string> next_reason(TimePoint deadline);
 
   Options options_;
-  int signal_fd_ = -1;
-  int parent_fd_ = -1;
-  int quit_fd_ = -1;
-  bool orphan_ = false;  ///< the parent was gone before we could watch it
-  bool quit_ = false;    ///< of the thread alone
+  FileDescriptor signals_;
+  FileDescriptor parent_;
+  FileDescriptor quit_;        ///< an eventfd
+  bool orphan_ = false;        ///< the parent was gone before we could watch it
+  bool told_to_quit_ = false;  ///< of the thread alone
   std::thread thread_;
 };
 
