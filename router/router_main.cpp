@@ -39,6 +39,10 @@ constexpr KeyFlag kKeyFlags[] = {
     {"--pp", "pp", "N", "pipeline stages of each replica"},
     {"--http", "http", "HOST:PORT",
      "where the OpenAI-compatible API listens; port 0 picks a free one"},
+    {"--admin", "api.admin", "HOST:PORT", "where status, drain and metrics are, apart from --http"},
+    {"--api-keys", "api.keys", "FILE.toml", "who may ask for what (see `brigade api-keys`)"},
+    {"--tls-certificate", "api.tls_certificate", "FILE.pem", "certificate of --http"},
+    {"--tls-key", "api.tls_key", "FILE.pem", "and its key"},
     {"--socket", "socket", "ENDPOINT", "ZeroMQ endpoint for clients; port 0 picks a free one"},
     {"--activations", "activations", "int8|float",
      "how activations meet quantised weights; float is for checking"},
@@ -91,7 +95,8 @@ void declare(CLI::App& app, RouterOptions& options, std::string& config,
   app.add_flag("!--no-http", options.http, "no HTTP door");
   app.add_flag("!--no-socket", options.socket, "no ZeroMQ door for clients");
   app.add_flag("--allow-remote-http", options.allow_remote_http,
-               "let --http listen where other machines reach it (it asks for no key)");
+               "let --http listen where other machines reach it without both --api-keys and "
+               "--tls-certificate");
   app.add_option(
          "--keys", options.keys,
          "key file (see `brigade keys`): clients and workers need keys then, and sockets may "

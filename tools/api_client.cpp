@@ -144,7 +144,7 @@ class StreamReader {
 }  // namespace
 
 Result<std::string> ApiClient::status_json(Duration timeout) const {
-  return body_of(http_.get("/status", timeout));
+  return body_of(admin_.get("/status", timeout));
 }
 
 Result<StatusView> ApiClient::status(Duration timeout) const {
@@ -154,7 +154,7 @@ Result<StatusView> ApiClient::status(Duration timeout) const {
 
 Status ApiClient::drain(std::int64_t replica) const {
   const json::object body{{"replica", replica}};
-  return body_of(http_.post("/drain", json::serialize(body), seconds(10))).status();
+  return body_of(admin_.post("/drain", json::serialize(body), seconds(10))).status();
 }
 
 Result<std::string> ApiClient::first_model() const {

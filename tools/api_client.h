@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "tools/http_client.h"
+#include "tools/launch.h"
 #include "tools/status_view.h"
 
 namespace brigade::tools {
@@ -26,7 +27,8 @@ struct StreamSummary {
 /// Status with its message.
 class ApiClient final {
  public:
-  explicit ApiClient(HttpAddress address) : http_(std::move(address)) {}
+  explicit ApiClient(RouterAddress address)
+      : http_(std::move(address.http)), admin_(std::move(address.admin)) {}
 
   [[nodiscard]] const HttpAddress& address() const { return http_.address(); }
 
@@ -44,6 +46,7 @@ class ApiClient final {
 
  private:
   HttpClient http_;
+  HttpClient admin_;
 };
 
 }  // namespace brigade::tools

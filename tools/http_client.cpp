@@ -6,9 +6,11 @@
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/signal_set.hpp>
+#include <boost/asio/ssl.hpp>
 #include <boost/beast/core.hpp>
 #include <boost/beast/http.hpp>
 #include <csignal>
+#include <cstdlib>
 #include <optional>
 
 #include "common/base/strings.h"
@@ -27,7 +29,8 @@ constexpr std::uint64_t kMaxBody = 64U << 20;
 /// Beast's own time-outs cover neither the resolver nor synchronous calls.
 class Connection {
  public:
-  explicit Connection(const HttpAddress& address) : address_(address), socket_(io_) {}
+  explicit Connection(const HttpAddress& address)
+      : address_(address), stream_(io_, context_), socket_(stream_.next_layer()) {}
 
   void stop_on_interrupt() {
     signals_.emplace(io_, SIGINT);
@@ -44,10 +47,14 @@ class Connection {
         done(error);
       });
     }));
-    return wait(deadline, "connect", [&](auto done) {
+    RETURN_IF_ERROR(wait(deadline, "connect", [&](auto done) {
       asio::async_connect(socket_, endpoints,
                           [done](error_code error, const auto&) { done(error); });
-    });
+    }));
+    if (!address_.tls) return {};
+    RETURN_IF_ERROR(prepare_tls());
+    return wait(deadline, "TLS handshake",
+                [&](auto done) { stream_.async_handshake(asio::ssl::stream_base::client, done); });
   }
 
   Status send(http::verb verb, const std::string& path, const std::string& body, Duration timeout) {
@@ -58,8 +65,13 @@ class Connection {
     if (verb == http::verb::post) request.set(http::field::content_type, "application/json");
     request.body() = body;
     request.prepare_payload();
+    if (!address_.api_key.empty()) {
+      request.set(http::field::authorization, "Bearer " + address_.api_key);
+    }
     return wait(Clock::now() + timeout, "send", [&](auto done) {
-      http::async_write(socket_, request, [done](error_code error, std::size_t) { done(error); });
+      on_stream([&](auto& stream) {
+        http::async_write(stream, request, [done](error_code error, std::size_t) { done(error); });
+      });
     });
   }
 
@@ -67,8 +79,10 @@ class Connection {
     http::response_parser<http::string_body> parser;
     parser.body_limit(kMaxBody);
     RETURN_IF_ERROR(wait(Clock::now() + timeout, "receive", [&](auto done) {
-      http::async_read(socket_, buffer_, parser,
-                       [done](error_code error, std::size_t) { done(error); });
+      on_stream([&](auto& stream) {
+        http::async_read(stream, buffer_, parser,
+                         [done](error_code error, std::size_t) { done(error); });
+      });
     }));
     return HttpResponse{.status = parser.get().result_int(), .body = parser.get().body()};
   }
@@ -78,8 +92,10 @@ class Connection {
     http::response_parser<http::buffer_body> parser;
     parser.body_limit(boost::none);
     RETURN_IF_ERROR(wait(Clock::now() + silence, "receive", [&](auto done) {
-      http::async_read_header(socket_, buffer_, parser,
-                              [done](error_code error, std::size_t) { done(error); });
+      on_stream([&](auto& stream) {
+        http::async_read_header(stream, buffer_, parser,
+                                [done](error_code error, std::size_t) { done(error); });
+      });
     }));
     HttpResponse response{.status = parser.get().result_int(), .body = {}};
     const bool streaming = response.status == 200;
@@ -88,8 +104,10 @@ class Connection {
       parser.get().body().data = piece.data();
       parser.get().body().size = piece.size();
       RETURN_IF_ERROR(wait(Clock::now() + silence, "receive", [&](auto done) {
-        http::async_read_some(socket_, buffer_, parser, [done](error_code error, std::size_t) {
-          done(error == http::error::need_buffer ? error_code() : error);
+        on_stream([&](auto& stream) {
+          http::async_read_some(stream, buffer_, parser, [done](error_code error, std::size_t) {
+            done(error == http::error::need_buffer ? error_code() : error);
+          });
         });
       }));
       const std::string_view bytes(piece.data(), piece.size() - parser.get().body().size);
@@ -106,6 +124,31 @@ class Connection {
   }
 
  private:
+  template <typename Use>
+  void on_stream(Use use) {
+    if (address_.tls) {
+      use(stream_);
+    } else {
+      use(socket_);
+    }
+  }
+
+  Status prepare_tls() {
+    if (!address_.verify) return {};
+    stream_.set_verify_mode(asio::ssl::verify_peer);
+    stream_.set_verify_callback(asio::ssl::host_name_verification(address_.host));
+    SSL_set_tlsext_host_name(stream_.native_handle(), address_.host.c_str());
+    error_code error;
+    const char* file = std::getenv("BRIGADE_CA_FILE");
+    if (file != nullptr) {
+      context_.load_verify_file(file, error);
+      if (error) return invalid_argument(str_cat("BRIGADE_CA_FILE ", file, ": ", error.message()));
+    } else {
+      context_.set_default_verify_paths(error);
+    }
+    return {};
+  }
+
   template <typename Start>
   Status wait(TimePoint deadline, std::string_view what, Start start) {
     bool finished = false;
@@ -138,7 +181,9 @@ class Connection {
 
   HttpAddress address_;
   asio::io_context io_{1};
-  asio::ip::tcp::socket socket_;
+  asio::ssl::context context_{asio::ssl::context::tls_client};
+  asio::ssl::stream<asio::ip::tcp::socket> stream_;  ///< around socket_, used with TLS
+  asio::ip::tcp::socket& socket_;
   std::optional<asio::signal_set> signals_;
   bool interrupted_ = false;
   beast::flat_buffer buffer_;
@@ -156,15 +201,21 @@ Result<HttpResponse> call(const HttpAddress& address, http::verb verb, const std
 
 std::string HttpAddress::url() const {
   const bool v6 = host.find(':') != std::string::npos;
-  return str_cat("http://", v6 ? "[" : "", host, v6 ? "]" : "", ":", port);
+  return str_cat(tls ? "https://" : "http://", v6 ? "[" : "", host, v6 ? "]" : "", ":", port);
 }
 
 Result<HttpAddress> parse_http_address(std::string_view text) {
   const auto refuse = [&] {
-    return invalid_argument(str_cat("expected http://HOST:PORT, got ", quoted(text)));
+    return invalid_argument(
+        str_cat("expected http://HOST:PORT or https://HOST:PORT, got ", quoted(text)));
   };
   std::string_view rest = text;
-  if (rest.starts_with("http://")) rest.remove_prefix(7);
+  const bool tls = rest.starts_with("https://");
+  if (tls) {
+    rest.remove_prefix(8);
+  } else if (rest.starts_with("http://")) {
+    rest.remove_prefix(7);
+  }
   if (rest.ends_with('/')) rest.remove_suffix(1);
   const std::size_t colon = rest.rfind(':');
   if (colon == std::string_view::npos) return refuse();
@@ -179,7 +230,7 @@ Result<HttpAddress> parse_http_address(std::string_view text) {
   const bool in_range =
       !port.empty() && port.size() <= 5 && digits && std::stoi(std::string(port)) <= 65535;
   if (host.empty() || host.find('/') != std::string_view::npos || !in_range) return refuse();
-  return HttpAddress{.host = std::string(host), .port = std::string(port)};
+  return HttpAddress{.host = std::string(host), .port = std::string(port), .tls = tls};
 }
 
 Result<HttpResponse> HttpClient::get(const std::string& path, Duration timeout) const {

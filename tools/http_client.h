@@ -13,12 +13,17 @@ namespace brigade::tools {
 struct HttpAddress {
   std::string host;
   std::string port;
+  bool tls = false;
+  /// Whether the certificate must be good for `host`: by the system's issuers, or by those of the
+  /// file that BRIGADE_CA_FILE names.
+  bool verify = true;
+  std::string api_key = {};  ///< sent with each request; empty: none
 
-  /// `http://host:port`, IPv6 in brackets.
+  /// `http://host:port` or `https://host:port`, IPv6 in brackets.
   [[nodiscard]] std::string url() const;
 };
 
-/// `http://HOST:PORT`, `HOST:PORT`, `[::1]:PORT`; a path after it is refused.
+/// `http://HOST:PORT`, `https://HOST:PORT`, `HOST:PORT`, `[::1]:PORT`; a path after it is refused.
 [[nodiscard]] Result<HttpAddress> parse_http_address(std::string_view text);
 
 struct HttpResponse {

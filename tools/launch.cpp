@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <utility>
@@ -36,6 +37,18 @@ std::optional<fs::path> look_upwards(fs::path start, std::string_view file) {
     if (fs::is_regular_file(start / file, error)) return start / file;
   }
   return std::nullopt;
+}
+
+/// This user's own router, on this machine: its certificate is for others.
+Result<RouterAddress> address_of(const config::RouterRecord& record) {
+  RouterAddress address;
+  ASSIGN_OR_RETURN(address.http, parse_http_address(record.http));
+  ASSIGN_OR_RETURN(address.admin, parse_http_address(record.admin));
+  for (HttpAddress* of : {&address.http, &address.admin}) {
+    of->api_key = record.api_key;
+    of->verify = false;
+  }
+  return address;
 }
 
 /// Whether `name` is that of a file that the process made: `router-PID...` or `worker-PID...`.
@@ -116,17 +129,21 @@ std::optional<FoundRouter> find_router_of(std::int64_t pid) {
   if (!folder.ok()) return std::nullopt;
   for (const config::RouterRecord& record : config::read_records(*folder)) {
     if (record.pid != pid || record.workers.empty()) continue;
-    auto http = parse_http_address(record.http);
-    if (!http.ok()) continue;
-    return FoundRouter{.http = std::move(*http),
+    auto address = address_of(record);
+    if (!address.ok()) continue;
+    return FoundRouter{.address = std::move(*address),
                        .client_endpoint = record.socket,
                        .worker_endpoint = record.workers.front()};
   }
   return std::nullopt;
 }
 
-Result<HttpAddress> find_router(const std::string& http) {
-  if (!http.empty()) return parse_http_address(http);
+Result<RouterAddress> find_router(const std::string& http) {
+  if (!http.empty()) {
+    ASSIGN_OR_RETURN(HttpAddress named, parse_http_address(http));
+    if (const char* key = std::getenv("BRIGADE_API_KEY")) named.api_key = key;
+    return RouterAddress{.http = named, .admin = named};
+  }
   ASSIGN_OR_RETURN(const std::string folder, config::runtime_folder());
   std::vector<config::RouterRecord> records = config::read_records(folder);
   std::erase_if(records, [](const config::RouterRecord& record) { return record.http.empty(); });
@@ -139,11 +156,11 @@ Result<HttpAddress> find_router(const std::string& http) {
   if (records.size() > 1) {
     std::string addresses;
     for (const config::RouterRecord& record : records)
-      addresses += str_cat(" http://", record.http);
+      addresses += " " + record.http;
     return failed_precondition(
         str_cat("several routers run here; choose one with --http:", addresses));
   }
-  return parse_http_address(records.front().http);
+  return address_of(records.front());
 }
 
 void remove_traces_of(std::int64_t pid) {

@@ -43,8 +43,14 @@ class TopologyFile final {
                                                         std::uint32_t index,
                                                         const RankPlacement& placement);
 
-struct FoundRouter {
+/// Where a router is asked for answers, and where for status and drain.
+struct RouterAddress {
   HttpAddress http;
+  HttpAddress admin;
+};
+
+struct FoundRouter {
+  RouterAddress address;
   std::string client_endpoint;
   std::string worker_endpoint;
 };
@@ -54,8 +60,9 @@ struct FoundRouter {
 
 /// The router that a command talks to: the one at `http` when that is not empty, else the one that
 /// runs on this machine. kNotFound when there is none, kFailedPrecondition when there are several;
-/// the message says what to do.
-[[nodiscard]] Result<HttpAddress> find_router(const std::string& http);
+/// the message says what to do. A router found here gives its key; another one gets that of the
+/// variable BRIGADE_API_KEY.
+[[nodiscard]] Result<RouterAddress> find_router(const std::string& http);
 
 /// Removes the files that a killed router or worker of that pid could not: its record and its
 /// sockets.

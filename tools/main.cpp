@@ -10,6 +10,7 @@
 #include "common/base/log.h"
 #include "common/base/strings.h"
 #include "common/config/topology.h"
+#include "tools/api_keys.h"
 #include "tools/commands.h"
 #include "tools/inspect.h"
 #include "tools/keys.h"
@@ -131,8 +132,8 @@ std::shared_ptr<std::string> add_http(CLI::App* command) {
 
 /// Runs `use` with a client of the router that `http` names.
 Status with_router(const std::string& http, const std::function<Status(const ApiClient&)>& use) {
-  ASSIGN_OR_RETURN(const HttpAddress address, find_router(http));
-  return use(ApiClient(address));
+  ASSIGN_OR_RETURN(RouterAddress address, find_router(http));
+  return use(ApiClient(std::move(address)));
 }
 
 void add_generation_options(CLI::App* command, GenerateOptions& options) {
@@ -280,6 +281,57 @@ void add_keys(CLI::App& app, Action& action) {
       [&action, directory] { action = [directory] { return write_keys(*directory); }; });
 }
 
+void add_api_keys(CLI::App& app, Action& action) {
+  auto* command = app.add_subcommand("api-keys", "Make, list and revoke keys of the HTTP API");
+  command->require_subcommand(1);
+  command->footer(
+      "The keys are in a file that a router is given by --api-keys (or the key api.keys of a "
+      "topology)\nand reads again when it changes. It has hashes alone: a key is shown once.\n\n"
+      "Examples:\n"
+      "  brigade api-keys add keys.toml --name \"chat front end\" --tenant web --tokens-per-minute "
+      "100000\n"
+      "  brigade api-keys add keys.toml --name prometheus --scope metrics\n"
+      "  brigade api-keys tenant keys.toml web --max-concurrent 32\n"
+      "  brigade api-keys list keys.toml\n"
+      "  brigade api-keys revoke keys.toml 3f9a12cd\n");
+  auto file = std::make_shared<std::string>();
+  const auto add_command = [command, file](const char* name, const char* help) {
+    auto* sub = command->add_subcommand(name, help);
+    sub->add_option("FILE", *file, "the key file")->required()->option_text(" ");
+    return sub;
+  };
+  auto key = std::make_shared<NewApiKey>();
+  auto* add = add_command("add", "Add a key, and print it");
+  add->add_option("--name", key->name, "for people")->option_text("TEXT");
+  add->add_option("--tenant", key->tenant, "whose requests these are: tenants share fairly")
+      ->option_text("NAME");
+  add->add_option("--scope", key->scopes, "inference, admin or metrics; may be repeated")
+      ->option_text("SCOPE");
+  add->add_option("--requests-per-minute", key->requests_per_minute, "0: no limit")
+      ->option_text("N");
+  add->add_option("--tokens-per-minute", key->tokens_per_minute,
+                  "of prompts and answers together; 0: no limit")
+      ->option_text("N");
+  add->callback(
+      [&action, file, key] { action = [file, key] { return add_api_key(*file, *key); }; });
+  auto* list = add_command("list", "Show the keys' ids, tenants, scopes and limits");
+  list->callback([&action, file] { action = [file] { return list_api_keys(*file); }; });
+  auto word = std::make_shared<std::string>();
+  auto* revoke = add_command("revoke", "Remove a key");
+  revoke->add_option("ID", *word, "the key's id")->required()->option_text(" ");
+  revoke->callback(
+      [&action, file, word] { action = [file, word] { return revoke_api_key(*file, *word); }; });
+  auto max_concurrent = std::make_shared<std::uint32_t>(0);
+  auto* tenant = add_command("tenant", "Limit how many requests of a tenant are in work at a time");
+  tenant->add_option("NAME", *word, "the tenant")->required()->option_text(" ");
+  tenant->add_option("--max-concurrent", *max_concurrent, "0: no limit")
+      ->required()
+      ->option_text("N");
+  tenant->callback([&action, file, word, max_concurrent] {
+    action = [=] { return limit_tenant(*file, *word, *max_concurrent); };
+  });
+}
+
 int run_main(int argc, char** argv) {
   // Children take their level from this variable too: by default they say only what needs
   // attention.
@@ -297,7 +349,8 @@ int run_main(int argc, char** argv) {
   });
   Action action;
   for (auto* add :
-       {add_up, add_run, add_chat, add_status, add_drain, add_tokenize, add_inspect, add_keys}) {
+       {add_up, add_run, add_chat, add_status, add_drain, add_tokenize, add_inspect, add_keys,
+        add_api_keys}) {
     add(app, action);
   }
   const auto commands = app.get_subcommands([](CLI::App*) { return true; });

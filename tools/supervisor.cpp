@@ -101,7 +101,7 @@ bool Supervisor::look_for_router() {
   if (!found) return false;
   client_endpoint_ = found->client_endpoint;
   worker_endpoint_ = found->worker_endpoint;
-  api_.emplace(found->http);
+  api_.emplace(std::move(found->address));
   return true;
 }
 

@@ -16,7 +16,11 @@ struct RouterRecord {
   std::int64_t pid = 0;
   /// Of /proc/PID/stat: tells the router from a later process with its pid.
   std::uint64_t process_start = 0;
-  std::string http;                  ///< HOST:PORT; empty when it has no HTTP door
+  std::string http;   ///< URL; empty when it has no HTTP door
+  std::string admin;  ///< URL of status and drain; may be the same
+  /// An API key for this user's own commands, with every scope, of this run alone; empty when no
+  /// keys are asked for. The folder is the user's alone.
+  std::string api_key;
   std::string socket;                ///< endpoint for clients
   std::vector<std::string> workers;  ///< endpoints for workers, ipc first
   std::vector<std::string> models;   ///< names

@@ -87,14 +87,19 @@ struct NodeReader {
     field = *value;
     return {};
   }
-  static Status read(const Key& key, const toml::node& node, std::vector<std::uint32_t>& field) {
+  template <typename Item>
+  static Status read(const Key& key, const toml::node& node, std::vector<Item>& field) {
     const toml::array* items = node.as_array();
-    if (items == nullptr) return bad_value(key.name, "a list of whole numbers");
-    std::vector<std::uint32_t> values;
+    if (items == nullptr) {
+      return bad_value(
+          key.name,
+          str_cat("a list of ", std::is_same_v<Item, std::string> ? "strings" : "whole numbers"));
+    }
+    std::vector<Item> values;
     for (const toml::node& item : *items) {
-      std::uint32_t value = 0;
+      Item value{};
       RETURN_IF_ERROR(read(key, item, value));
-      values.push_back(value);
+      values.push_back(std::move(value));
     }
     field = std::move(values);
     return {};
@@ -155,13 +160,14 @@ struct WordReader {
     field = value;
     return {};
   }
-  static Status read(const Key& key, std::string_view text, std::vector<std::uint32_t>& field) {
-    std::vector<std::uint32_t> values;
+  template <typename Item>
+  static Status read(const Key& key, std::string_view text, std::vector<Item>& field) {
+    std::vector<Item> values;
     while (!text.empty()) {
       const std::size_t comma = text.find(',');
-      std::uint32_t value = 0;
+      Item value{};
       RETURN_IF_ERROR(read(key, text.substr(0, comma), value));
-      values.push_back(value);
+      values.push_back(std::move(value));
       text = comma == std::string_view::npos ? "" : text.substr(comma + 1);
     }
     field = std::move(values);
@@ -275,6 +281,37 @@ Status check(const Topology& topology) {
   return {};
 }
 
+namespace {
+
+template <typename Field>
+void append_value(std::ostream& out, const Field& field) {
+  if constexpr (std::is_enum_v<Field>) {
+    out << '"' << to_string(field) << '"';
+  } else if constexpr (std::is_same_v<Field, bool>) {
+    out << (field ? "true" : "false");
+  } else if constexpr (std::is_arithmetic_v<Field>) {
+    out << field;
+  } else if constexpr (std::is_same_v<Field, std::string>) {
+    const toml::value<std::string> value(field);
+    out << toml::toml_formatter(value, toml::format_flags::none);
+  } else if constexpr (std::is_same_v<Field, Weights>) {
+    toml::table weights;
+    for (const auto& [tenant, weight] : field)
+      weights.insert(tenant, static_cast<std::int64_t>(weight));
+    weights.is_inline(true);
+    out << toml::toml_formatter(weights, toml::format_flags::none);
+  } else {
+    out << '[';
+    for (std::size_t i = 0; i < field.size(); ++i) {
+      if (i > 0) out << ", ";
+      append_value(out, field[i]);
+    }
+    out << ']';
+  }
+}
+
+}  // namespace
+
 std::string to_toml(const Topology& topology) {
   std::ostringstream out;
   std::string table;
@@ -289,27 +326,7 @@ std::string to_toml(const Topology& topology) {
       name.remove_prefix(dot + 1);
     }
     out << "# " << key.help << "\n" << name << " = ";
-    using Field = std::remove_cvref_t<decltype(field)>;
-    if constexpr (std::is_enum_v<Field>) {
-      out << '"' << to_string(field) << '"';
-    } else if constexpr (std::is_same_v<Field, bool>) {
-      out << (field ? "true" : "false");
-    } else if constexpr (std::is_arithmetic_v<Field>) {
-      out << field;
-    } else if constexpr (std::is_same_v<Field, std::string>) {
-      const toml::value<std::string> value(field);
-      out << toml::toml_formatter(value, toml::format_flags::none);
-    } else if constexpr (std::is_same_v<Field, Weights>) {
-      toml::table weights;
-      for (const auto& [tenant, weight] : field)
-        weights.insert(tenant, static_cast<std::int64_t>(weight));
-      weights.is_inline(true);
-      out << toml::toml_formatter(weights, toml::format_flags::none);
-    } else {
-      for (std::size_t i = 0; i < field.size(); ++i)
-        out << (i == 0 ? "[" : ", ") << field[i];
-      out << (field.empty() ? "[]" : "]");
-    }
+    append_value(out, field);
     out << "\n";
   });
   return out.str();

@@ -68,6 +68,26 @@ struct Topology {
     bool operator==(const Sim&) const = default;
   } sim;
 
+  /// What protects the HTTP API, and what tells about it.
+  struct Api {
+    std::string admin = "";
+    std::string keys = "";
+    std::string tls_certificate = "";
+    std::string tls_key = "";
+    std::vector<std::string> allow_addresses = {};
+    std::vector<std::string> admin_allow_addresses = {};
+    std::vector<std::string> allowed_hosts = {};
+    std::vector<std::string> cors_origins = {};
+    std::uint32_t max_connections = 4096;
+    std::uint32_t max_header_bytes = 16384;
+    std::uint64_t max_body_bytes = 4 << 20;
+    std::uint64_t max_stream_bytes = 256 << 10;
+    std::uint32_t header_ms = 10'000;
+    std::uint32_t idle_ms = 60'000;
+    std::uint32_t write_ms = 30'000;
+    bool operator==(const Api&) const = default;
+  } api;
+
   bool operator==(const Topology&) const = default;
 
   [[nodiscard]] std::uint32_t ranks_per_replica() const { return tp * pp; }

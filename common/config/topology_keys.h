@@ -50,7 +50,7 @@ void visit_keys(Topology& t, Visitor&& visit) {
         t.prefix_cache);
   visit(Key{"http", "HOST:PORT of the OpenAI-compatible API; port 0 picks a free one."}, t.http);
   visit(Key{"allow_remote_http",
-            "Lets http listen where other machines reach it; it asks for no key."},
+            "Lets http listen where other machines reach it without both api.keys and TLS."},
         t.allow_remote_http);
   visit(Key{"socket", "ZeroMQ endpoint of the client socket; port 0 picks a free one."}, t.socket);
   visit(Key{"worker_socket",
@@ -117,6 +117,48 @@ void visit_keys(Topology& t, Visitor&& visit) {
   visit(Key{"timeouts.collective_ms", "A rank waits this long for the others of its group.", 1,
             kMaxU32},
         t.timeouts.collective_ms);
+
+  visit(Key{"api.admin",
+            "HOST:PORT of status, drain and metrics, apart from http. Empty: they are on http."},
+        t.api.admin);
+  visit(
+      Key{"api.keys",
+          "File of API keys (see `brigade api-keys`), read again when it changes. Empty: no key is "
+          "asked for."},
+      t.api.keys);
+  visit(Key{"api.tls_certificate",
+            "PEM files of the certificate (with its issuers) and its key, read again when they "
+            "change. Empty: no TLS."},
+        t.api.tls_certificate);
+  visit(Key{"api.tls_key", "The certificate's key."}, t.api.tls_key);
+  visit(Key{"api.allow_addresses",
+            "Addresses and networks (10.0.0.0/8) that http takes connections from; none: all."},
+        t.api.allow_addresses);
+  visit(Key{"api.admin_allow_addresses", "The same of api.admin."}, t.api.admin_allow_addresses);
+  visit(Key{"api.allowed_hosts",
+            "Names that a client may call this server by (Host) on a loopback address."},
+        t.api.allowed_hosts);
+  visit(Key{"api.cors_origins",
+            "Origins (https://chat.example.com) whose web pages may read answers; \"*\": any."},
+        t.api.cors_origins);
+  visit(Key{"api.max_connections", "Clients connected at a time, of each address; above: 503.", 1,
+            1'000'000},
+        t.api.max_connections);
+  visit(Key{"api.max_header_bytes", "Of one request; above: 431.", 1024, 1 << 20},
+        t.api.max_header_bytes);
+  visit(Key{"api.max_body_bytes", "Of one request; above: 413.", 1024, 1 << 30},
+        t.api.max_body_bytes);
+  visit(Key{"api.max_stream_bytes", "What the client of a stream may leave unread; above: cut.",
+            16384, 1 << 30},
+        t.api.max_stream_bytes);
+  visit(Key{"api.header_ms", "A request's header (and a TLS handshake) must be whole in this time.",
+            1, kMaxU32},
+        t.api.header_ms);
+  visit(Key{"api.idle_ms", "A connection without a request is closed after this.", 1, kMaxU32},
+        t.api.idle_ms);
+  visit(Key{"api.write_ms", "A client that takes no byte of its answer for this long is cut.", 1,
+            kMaxU32},
+        t.api.write_ms);
 
   visit(Key{"sim.base_us", "A simulated step takes this long,", 0, 1e9}, t.sim.base_us);
   visit(Key{"sim.us_per_token", "and this for each of its tokens,", 0, 1e9}, t.sim.us_per_token);

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace brigade::wire {
@@ -47,5 +48,10 @@ enum class FinishReason : std::uint8_t {
   kCancelled = 3,
   kError = 4,  ///< see the status
 };
+
+[[nodiscard]] constexpr std::string_view to_string(FinishReason reason) {
+  constexpr std::string_view kNames[] = {"none", "stop", "length", "cancelled", "error"};
+  return kNames[static_cast<std::size_t>(reason)];
+}
 
 }  // namespace brigade::wire

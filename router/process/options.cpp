@@ -74,6 +74,42 @@ RouterConfig make_router_config(const config::Topology& topology) {
   return config;
 }
 
+Result<HttpOptions> make_http_options(const RouterOptions& options) {
+  const config::Topology::Api& api = options.topology.api;
+  ASSIGN_OR_RETURN(const HostPort at, parse_host_port(options.topology.http));
+  HttpOptions http;
+  http.at = {.host = at.host, .port = at.port};
+  if (!api.admin.empty()) {
+    ASSIGN_OR_RETURN(const HostPort admin, parse_host_port(api.admin));
+    http.admin = ListenAddress{.host = admin.host, .port = admin.port};
+  }
+  http.allow_remote = options.allow_remote_http;
+  http.api_keys = api.keys;
+  http.tls_certificate = api.tls_certificate;
+  http.tls_key = api.tls_key;
+  http.allowed_hosts = api.allowed_hosts;
+  http.allow_addresses = api.allow_addresses;
+  http.admin_allow_addresses = api.admin_allow_addresses;
+  http.cors_origins = api.cors_origins;
+  http.version = wire::build_id();
+  http.max_connections = api.max_connections;
+  http.max_header_bytes = api.max_header_bytes;
+  http.max_body_bytes = api.max_body_bytes;
+  http.max_stream_bytes = api.max_stream_bytes;
+  http.header_timeout = ms(api.header_ms);
+  http.idle_timeout = ms(api.idle_ms);
+  http.write_timeout = ms(api.write_ms);
+  return http;
+}
+
+std::vector<std::string> watched_files(const config::Topology::Api& api) {
+  std::vector<std::string> files;
+  for (const std::string& file : {api.keys, api.tls_certificate, api.tls_key}) {
+    if (!file.empty()) files.push_back(file);
+  }
+  return files;
+}
+
 Result<HostPort> parse_host_port(const std::string& text) {
   const std::size_t colon = text.rfind(':');
   const auto wrong = [&] { return invalid_argument(str_cat(quoted(text), " is not HOST:PORT")); };

@@ -10,6 +10,7 @@
 
 #include "common/base/status.h"
 #include "common/config/topology.h"
+#include "router/api/http/server.h"
 #include "router/core/router.h"
 
 namespace brigade::router {
@@ -38,6 +39,11 @@ struct RouterOptions {
                              const std::map<std::string, std::string>& words);
 
 [[nodiscard]] RouterConfig make_router_config(const config::Topology& topology);
+
+/// Where and how the HTTP door listens.
+[[nodiscard]] Result<HttpOptions> make_http_options(const RouterOptions& options);
+/// The files that the HTTP door reads again when they change.
+[[nodiscard]] std::vector<std::string> watched_files(const config::Topology::Api& api);
 
 struct HostPort {
   std::string host;  ///< an IPv6 address without its brackets

@@ -1,19 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "router/process/process.h"
 
-#include <signal.h>
 #include <sys/resource.h>
-#include <sys/signalfd.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
+#include <csignal>
 #include <ctime>
 #include <iostream>
 #include <optional>
 #include <thread>
 
+#include "common/base/file_watch.h"
 #include "common/base/log.h"
+#include "common/base/signals.h"
 #include "common/base/strings.h"
+#include "common/config/api_keys.h"
 #include "common/config/discovery.h"
 #include "common/net/context.h"
 #include "common/net/event_fd.h"
@@ -30,13 +31,7 @@ namespace {
 
 constexpr Duration kIdleWait = std::chrono::hours(1);
 
-sigset_t stop_signals() {
-  sigset_t set;
-  sigemptyset(&set);
-  sigaddset(&set, SIGINT);
-  sigaddset(&set, SIGTERM);
-  return set;
-}
+constexpr std::initializer_list<int> kSignals = {SIGINT, SIGTERM, SIGHUP};
 
 /// A connection is a file descriptor: the usual soft limit of 1024 is less than clients may want.
 void raise_file_limit() {
@@ -46,36 +41,10 @@ void raise_file_limit() {
   setrlimit(RLIMIT_NOFILE, &limit);
 }
 
-/// A descriptor that is readable when the process has ended; -1 when it is not our parent (any
-/// more).
-int open_parent(pid_t parent) {
-  const int fd = static_cast<int>(syscall(SYS_pidfd_open, parent, 0));
-  if (fd >= 0 && getppid() == parent) return fd;
-  if (fd >= 0) close(fd);
-  return -1;
-}
-
-class FileDescriptor final {
- public:
-  FileDescriptor() = default;
-  ~FileDescriptor() { reset(-1); }
-  FileDescriptor(const FileDescriptor&) = delete;
-  FileDescriptor& operator=(const FileDescriptor&) = delete;
-  void reset(int fd) {
-    if (fd_ >= 0) close(fd_);
-    fd_ = fd;
-  }
-  [[nodiscard]] int get() const { return fd_; }
-
- private:
-  int fd_ = -1;
-};
-
 }  // namespace
 
 void block_stop_signals() {
-  const sigset_t set = stop_signals();
-  pthread_sigmask(SIG_BLOCK, &set, nullptr);
+  block_signals(kSignals);
   // A client that has closed its connection must not end the router.
   signal(SIGPIPE, SIG_IGN);
 }
@@ -86,8 +55,9 @@ struct RouterProcess::Impl {
   Status open_doors();
   Status tell();
   void print_ready_when_due();
-  /// Takes the signals that wait; true when there was one.
-  bool take_signal();
+  /// Takes the signals that wait; true when one of them asks to stop. SIGHUP reads files again.
+  bool take_signals();
+  void reload();
   void wind_down();
   void stop_in_order();
 
@@ -98,6 +68,8 @@ struct RouterProcess::Impl {
   FileDescriptor parent;
   net::EventFd replicas_changed;
   net::EventFd stopped;
+  std::optional<FileWatch> watch;
+  std::string local_key;  ///< of this user's commands; empty: no keys are asked for
   bool ready_printed = false;
 
   // Ends run upwards: doors, service, context.
@@ -109,11 +81,10 @@ struct RouterProcess::Impl {
 
 Status RouterProcess::Impl::open(const RouterOptions& given) {
   options = given;
-  const sigset_t set = stop_signals();
-  signals.reset(signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK));
+  signals = open_signals(kSignals);
   if (options.expected_parent != 0) {
-    parent.reset(open_parent(options.expected_parent));
-    if (parent.get() < 0) return cancelled("the expected parent is gone");
+    parent = watch_parent(options.expected_parent);
+    if (!parent.valid()) return cancelled("the expected parent is gone");
   }
   raise_file_limit();
   ASSIGN_OR_RETURN(folder, config::runtime_folder(options.runtime_dir));
@@ -152,18 +123,18 @@ Status RouterProcess::Impl::open_doors() {
         ZmqDoor::start(context, {.endpoint = options.topology.socket, .keys = keys}, *service));
   }
   if (options.http) {
-    ASSIGN_OR_RETURN(const HostPort address, parse_host_port(options.topology.http));
-    ASSIGN_OR_RETURN(http, HttpServer::start({.host = address.host,
-                                              .port = address.port,
-                                              .allow_remote = options.allow_remote_http,
-                                              .version = std::string(wire::build_id())},
-                                             *service));
+    ASSIGN_OR_RETURN(HttpOptions http_options, make_http_options(options));
+    if (!http_options.api_keys.empty()) http_options.local_key = local_key = config::make_api_key();
+    ASSIGN_OR_RETURN(http, HttpServer::start(std::move(http_options), *service));
+    watch.emplace(watched_files(options.topology.api));
   }
   return {};
 }
 
 Status RouterProcess::Impl::tell() {
-  config::RouterRecord record = {.http = http ? http->address() : "",
+  config::RouterRecord record = {.http = http ? http->url() : "",
+                                 .admin = http ? http->admin_url() : "",
+                                 .api_key = local_key,
                                  .socket = zmq_door ? zmq_door->endpoint() : "",
                                  .workers = service->worker_endpoints(),
                                  .started_unix = std::time(nullptr)};
@@ -179,13 +150,30 @@ Status RouterProcess::Impl::tell() {
 void RouterProcess::Impl::print_ready_when_due() {
   if (ready_printed || service->ready_replicas() < options.expect_replicas) return;
   ready_printed = true;
-  std::cout << "ready " << (http ? "http://" + http->address() : "-") << ' '
+  std::cout << "ready " << (http ? http->url() : "-") << ' '
             << (zmq_door ? zmq_door->endpoint() : "-") << std::endl;
 }
 
-bool RouterProcess::Impl::take_signal() {
-  signalfd_siginfo info{};
-  return read(signals.get(), &info, sizeof info) == sizeof info;
+bool RouterProcess::Impl::take_signals() {
+  bool stop = false;
+  while (const std::optional<int> signal = take_signal(signals)) {
+    if (*signal == SIGHUP) {
+      reload();
+    } else {
+      stop = true;
+    }
+  }
+  return stop;
+}
+
+void RouterProcess::Impl::reload() {
+  if (!http) return;
+  const Status status = http->reload();
+  if (status.ok()) {
+    log_info("read the files of the HTTP door again");
+  } else {
+    log_error(str_cat("keeping the keys and certificate there were: ", status.message()));
+  }
 }
 
 void RouterProcess::Impl::stop_in_order() {
@@ -205,7 +193,7 @@ void RouterProcess::Impl::wind_down() {
   while (true) {
     (void)poller.wait(Clock::now() + kIdleWait);
     if (poller.readable(done)) break;
-    if (take_signal()) {
+    if (take_signals()) {
       log_info("not waiting for running requests");
       service->end_requests();
     }
@@ -229,17 +217,24 @@ Status RouterProcess::run() {
   net::Poller poller;
   const auto replicas = poller.add_fd(impl_->replicas_changed.fd());
   const auto signals = poller.add_fd(impl_->signals.get());
-  if (impl_->parent.get() >= 0) poller.add_fd(impl_->parent.get());
+  std::optional<std::size_t> files;
+  if (impl_->watch && impl_->watch->fd() >= 0) files = poller.add_fd(impl_->watch->fd());
+  if (impl_->parent.valid()) poller.add_fd(impl_->parent.get());
   while (true) {
     impl_->print_ready_when_due();
     ASSIGN_OR_RETURN(const bool woken, poller.wait(Clock::now() + kIdleWait));
     if (!woken) continue;
-    if (poller.readable(signals) && impl_->take_signal()) {
+    if (poller.readable(signals)) {
+      if (!impl_->take_signals()) continue;
       log_info("stopping on a signal");
       break;
     }
     if (poller.readable(replicas)) {
       impl_->replicas_changed.clear();
+      continue;
+    }
+    if (files && poller.readable(*files)) {
+      if (impl_->watch->changed()) impl_->reload();
       continue;
     }
     // Only the parent is left.

@@ -9,6 +9,7 @@
 
 #include "common/base/check.h"
 #include "router/api/http/context.h"
+#include "router/api/http/cors.h"
 
 namespace brigade::router {
 namespace {
@@ -19,49 +20,44 @@ using boost::system::error_code;
 /// What a client may send ahead while its request is in work. Pipelining clients send little
 /// requests.
 constexpr std::size_t kMaxAhead = 64 << 10;
-/// A stop does not wait for clients that keep their end open.
-constexpr Duration kStopLinger = std::chrono::milliseconds(200);
-
-void append_chunk(std::string& out, std::string_view data) {
-  static constexpr char kHex[] = "0123456789abcdef";
-  char digits[16];
-  std::size_t n = 0;
-  for (std::size_t size = data.size(); size > 0; size >>= 4)
-    digits[n++] = kHex[size & 15];
-  while (n > 0)
-    out += digits[--n];
-  out += "\r\n";
-  out += data;
-  out += "\r\n";
-}
-
 }  // namespace
 
-Connection::Connection(asio::ip::tcp::socket socket, ServerCore& core)
-    : socket_(std::move(socket)), timer_(socket_.get_executor()), core_(core) {}
+Connection::Connection(std::unique_ptr<ClientSocket> socket, asio::ip::address peer,
+                       ServerCore& core)
+    : socket_(std::move(socket)),
+      peer_(std::move(peer)),
+      timer_(socket_->tcp().get_executor()),
+      core_(core) {}
 
 void Connection::configure() {
   error_code ec;
-  socket_.set_option(asio::ip::tcp::no_delay(true), ec);
-  socket_.set_option(asio::socket_base::send_buffer_size(core_.options.send_buffer_bytes), ec);
-  socket_.set_option(asio::socket_base::keep_alive(true), ec);
+  asio::ip::tcp::socket& socket = socket_->tcp();
+  socket.set_option(asio::ip::tcp::no_delay(true), ec);
+  socket.set_option(asio::socket_base::send_buffer_size(core_.options.send_buffer_bytes), ec);
+  socket.set_option(asio::socket_base::keep_alive(true), ec);
   // A host that died says nothing: its unacknowledged data, or an unanswered probe, tells after a
   // minute.
   using UserTimeout = asio::detail::socket_option::integer<IPPROTO_TCP, TCP_USER_TIMEOUT>;
   using KeepIdle = asio::detail::socket_option::integer<IPPROTO_TCP, TCP_KEEPIDLE>;
-  socket_.set_option(UserTimeout(60'000), ec);
-  socket_.set_option(KeepIdle(30), ec);
-  const auto peer = socket_.remote_endpoint(ec);
-  if (ec) return;
-  const auto address = peer.address();
-  from_loopback_ = address.is_loopback() ||
-                   (address.is_v6() && address.to_v6().is_v4_mapped() &&
-                    asio::ip::make_address_v4(asio::ip::v4_mapped, address.to_v6()).is_loopback());
+  socket.set_option(UserTimeout(60'000), ec);
+  socket.set_option(KeepIdle(30), ec);
 }
 
 void Connection::start() {
   configure();
   set_deadline(Clock::now() + core_.options.header_timeout);
+  socket_->async_handshake([self = shared_from_this()](const error_code& ec, std::size_t) {
+    self->on_handshake(static_cast<bool>(ec));
+  });
+}
+
+void Connection::on_handshake(bool failed) {
+  if (phase_ == Phase::kClosed) return;
+  if (failed) {
+    ++core_.shared.counts.handshakes_failed;
+    return close();
+  }
+  phase_ = Phase::kHead;
   read();
 }
 
@@ -73,7 +69,7 @@ void Connection::refuse() {
 }
 
 void Connection::close_if_idle() {
-  if (phase_ == Phase::kHead && !parser_) close();
+  if (phase_ == Phase::kHandshake || (phase_ == Phase::kHead && !parser_)) close();
 }
 
 void Connection::shut_down() {
@@ -88,10 +84,10 @@ void Connection::shut_down() {
 void Connection::read() {
   if (reading_ || peer_ended_ || phase_ == Phase::kClosed) return;
   reading_ = true;
-  socket_.async_read_some(asio::buffer(chunk_),
-                          [self = shared_from_this()](const error_code& ec, std::size_t size) {
-                            self->on_read(static_cast<bool>(ec), ec == asio::error::eof, size);
-                          });
+  socket_->async_read_some(asio::buffer(chunk_),
+                           [self = shared_from_this()](const error_code& ec, std::size_t size) {
+                             self->on_read(static_cast<bool>(ec), ec == asio::error::eof, size);
+                           });
 }
 
 void Connection::on_read(bool failed, bool eof, std::size_t size) {
@@ -129,7 +125,9 @@ void Connection::parse() {
       parser_.emplace(core_.options.max_header_bytes, core_.options.max_body_bytes);
       http_1_1_ = true;
       is_head_request_ = false;
-      request_id_.clear();
+      record_ = {};
+      route_ = {};
+      cors_.clear();
       set_deadline(Clock::now() + core_.options.header_timeout);
     }
     // A client that speaks HTTP/2 from the start (a gRPC probe) understands nothing but a close.
@@ -155,17 +153,20 @@ bool Connection::accept_head() {
   http_1_1_ = head.http_1_1;
   keep_alive_ = head.keep_alive;
   is_head_request_ = head.method == "HEAD";
-  request_id_ = request_id_of(head).value_or(make_id("req-"));
+  record_.request_id = request_id_of(head).value_or(make_id("req-"));
+  record_.method = head.method;
+  record_.remote = peer_.to_string();
+  record_.started = Clock::now();
+  if (auto error = check_head_of_request()) return reject(*error), false;
   const HttpOptions& options = core_.options;
-  if (auto error = check_head(head, core_.rules)) return reject(*error), false;
   const std::size_t length = head.chunked
                                  ? options.max_body_bytes
                                  : static_cast<std::size_t>(head.content_length.value_or(0));
-  if (core_.body_bytes + length > options.max_total_body_bytes) {
+  if (core_.shared.body_bytes + length > options.max_total_body_bytes) {
     return reject(overloaded("Too many bodies are being read.")), false;
   }
   reserved_bytes_ = length;
-  core_.body_bytes += length;
+  core_.shared.body_bytes += length;
   if (length == 0) return true;
   phase_ = Phase::kBody;
   window_bytes_ = 0;
@@ -177,21 +178,52 @@ bool Connection::accept_head() {
   return true;
 }
 
+/// What can be refused before the body is read: who is not let in sends none.
+std::optional<ApiError> Connection::check_head_of_request() {
+  const RequestHead& head = parser_->head();
+  cors_ = cors_headers(head, core_.options.cors_origins);
+  if (auto error = check_head(head, core_.rules)) return error;
+  const std::string_view path = path_of(head.target);
+  route_ = Routes::find(path);
+  const bool here =
+      route_.scope == Scope::kOpen ||
+      (route_.scope == Scope::kInference ? core_.surface.inference : core_.surface.admin);
+  if (!here) {
+    route_ = {};
+    return no_route(path);
+  }
+  record_.route = route_.path;
+  if (head.method == "OPTIONS") return std::nullopt;  // a browser asks without the key
+  if (auto error = core_.shared.gate.identify(head, route_.scope, account_)) return error;
+  if (account_ != nullptr) {
+    record_.key_id = account_->key().id;
+    record_.tenant = account_->key().tenant;
+  }
+  return std::nullopt;
+}
+
 void Connection::dispatch() {
   const RequestHead& head = parser_->head();
-  HttpRequest request{.method = head.method,
-                      .path = std::string(path_of(head.target)),
-                      .body = parser_->take_body(),
-                      .request_id = request_id_,
-                      .from_loopback = from_loopback_};
+  std::optional<HttpReply> at_once = answer_preflight(head, core_.options.cors_origins);
+  const TimePoint now = Clock::now();
+  if (account_ != nullptr && route_.scope == Scope::kInference && head.method == "POST") {
+    if (auto error = core_.shared.gate.admit(*account_, now, ticket_)) at_once = to_reply(*error);
+  }
+  HttpRequest request{
+      .method = head.method,
+      .path = std::string(path_of(head.target)),
+      .body = parser_->take_body(),
+      .request_id = record_.request_id,
+      .is_operator = core_.shared.gate.has_keys() ? account_ != nullptr : peer_.is_loopback()};
   parser_.reset();
-  core_.body_bytes -= std::exchange(reserved_bytes_, 0);
+  core_.shared.body_bytes -= std::exchange(reserved_bytes_, 0);
   phase_ = Phase::kWork;
-  work_started_ = Clock::now();
+  work_started_ = now;
   set_deadline(work_started_ + core_.options.write_timeout);
+  if (at_once) return reply(std::move(*at_once));
   auto call = core_.routes.handle(std::move(request), shared_from_this());
   if (phase_ == Phase::kWork && !finished_) {
-    INVARIANT(call != nullptr) << "a request without an answer: " << request_id_;
+    INVARIANT(call != nullptr) << "a request without an answer: " << record_.request_id;
     call_ = std::move(call);
   }
 }
@@ -199,136 +231,24 @@ void Connection::dispatch() {
 /// For what never becomes a request: what follows on the connection cannot be trusted.
 void Connection::reject(const ApiError& error) {
   parser_.reset();
-  core_.body_bytes -= std::exchange(reserved_bytes_, 0);
-  if (request_id_.empty()) request_id_ = make_id("req-");
+  core_.shared.body_bytes -= std::exchange(reserved_bytes_, 0);
+  if (record_.request_id.empty()) record_.request_id = make_id("req-");
   phase_ = Phase::kWork;
   work_started_ = Clock::now();
+  if (record_.started == TimePoint{}) record_.started = work_started_;
   keep_alive_ = false;
   set_deadline(work_started_ + core_.options.write_timeout);
   reply(to_reply(error));
 }
 
-void Connection::append_head(int status, std::string_view content_type) {
-  pending_ += http_1_1_ ? "HTTP/1.1 " : "HTTP/1.0 ";
-  pending_ += std::to_string(status);
-  pending_ += ' ';
-  pending_ += reason_phrase(status);
-  pending_ += "\r\nContent-Type: ";
-  pending_ += content_type;
-  pending_ += "\r\nX-Request-Id: ";
-  pending_ += request_id_;
-  if (close_after_) {
-    pending_ += "\r\nConnection: close";
-  } else if (!http_1_1_) {
-    pending_ += "\r\nConnection: keep-alive";
-  }
-  pending_ += "\r\n";
-}
-
-void Connection::reply(HttpReply reply) {
-  if (phase_ != Phase::kWork || finished_) return;
-  close_after_ = close_after_ || reply.close || !keep_alive_ || core_.stopping;
-  append_head(reply.status, reply.content_type);
-  for (const auto& [name, value] : reply.headers)
-    pending_ += name + ": " + value + "\r\n";
-  pending_ += "Content-Length: " + std::to_string(reply.body.size()) + "\r\n\r\n";
-  if (!is_head_request_) pending_ += reply.body;
-  finished_ = true;
-  call_ = nullptr;
-  flush();
-}
-
-void Connection::begin_stream() {
-  if (phase_ != Phase::kWork || finished_) return;
-  close_after_ = close_after_ || !keep_alive_ || !http_1_1_ || core_.stopping;
-  append_head(200, "text/event-stream; charset=utf-8");
-  pending_ += "Cache-Control: no-cache\r\nX-Accel-Buffering: no\r\n";
-  pending_ += http_1_1_ ? "Transfer-Encoding: chunked\r\n\r\n" : "\r\n";
-}
-
-void Connection::send(std::string_view event) {
-  if (phase_ != Phase::kWork || finished_) return;
-  if (pending_.size() + event.size() > core_.options.max_stream_bytes && writing_) return reset();
-  if (http_1_1_) {
-    append_chunk(pending_, event);
-  } else {
-    pending_ += event;
-  }
-  flush();
-}
-
-void Connection::end_stream(bool close) {
-  if (phase_ != Phase::kWork || finished_) return;
-  close_after_ = close_after_ || close || core_.stopping;
-  if (http_1_1_) pending_ += "0\r\n\r\n";
-  finished_ = true;
-  call_ = nullptr;
-  flush();
-}
-
-void Connection::reset() {
-  error_code ec;
-  if (phase_ != Phase::kClosed) socket_.set_option(asio::socket_base::linger(true, 0), ec);
-  close();
-}
-
-void Connection::flush() {
-  if (writing_ || pending_.empty() || phase_ == Phase::kClosed) return;
-  writing_ = true;
-  written_ = 0;
-  out_.swap(pending_);
-  last_progress_ = Clock::now();
-  write_some();
-}
-
-void Connection::write_some() {
-  socket_.async_write_some(asio::buffer(out_) + written_,
-                           [self = shared_from_this()](const error_code& ec, std::size_t size) {
-                             self->on_write(static_cast<bool>(ec), size);
-                           });
-}
-
-void Connection::on_write(bool failed, std::size_t size) {
-  if (phase_ == Phase::kClosed) return;
-  if (failed) return close();
-  written_ += size;
-  last_progress_ = Clock::now();
-  if (written_ < out_.size()) return write_some();
-  out_.clear();
-  writing_ = false;
-  if (!pending_.empty()) return flush();
-  if (out_.capacity() > core_.options.max_stream_bytes) out_.shrink_to_fit();
-  if (finished_) answered();
-}
-
-void Connection::answered() {
-  finished_ = false;
-  if (close_after_) return linger();
-  phase_ = Phase::kHead;
-  set_deadline(Clock::now() + core_.options.idle_timeout);
-  parse();
-  read();
-}
-
-/// Closing with unread input would reset the connection, and the answer might never arrive.
-void Connection::linger() {
-  error_code ec;
-  socket_.shutdown(asio::ip::tcp::socket::shutdown_send, ec);
-  if (ec || peer_ended_) return close();
-  phase_ = Phase::kLinger;
-  input_.clear();
-  const Duration patience = core_.options.linger_timeout;
-  set_deadline(Clock::now() + (core_.stopping ? std::min(patience, kStopLinger) : patience));
-  read();
-}
-
 void Connection::close() {
   if (std::exchange(phase_, Phase::kClosed) == Phase::kClosed) return;
   if (const auto call = std::exchange(call_, nullptr)) call->on_gone();
-  core_.body_bytes -= std::exchange(reserved_bytes_, 0);
+  record_.cut = true;
+  end_record();
+  core_.shared.body_bytes -= std::exchange(reserved_bytes_, 0);
   if (refused_) --core_.num_refused;
-  error_code ec;
-  socket_.close(ec);
+  socket_->close();
   timer_.cancel();
   core_.connections.erase(shared_from_this());
 }
@@ -366,14 +286,19 @@ void Connection::on_deadline(TimePoint now) {
     case Phase::kBody:
       if (static_cast<double>(window_bytes_) <
           static_cast<double>(options.min_body_rate) * window_s) {
+        ++core_.shared.counts.slow_clients;
         return reject({.status = 408, .message = "The request's body arrives too slowly."});
       }
       window_bytes_ = 0;
       return set_deadline(now + options.body_window);
     case Phase::kWork:
-      if (writing_ && now >= last_progress_ + options.write_timeout) return reset();
+      if (writing_ && now >= last_progress_ + options.write_timeout) {
+        ++core_.shared.counts.slow_clients;
+        return reset();
+      }
       if (now >= work_started_ + options.work_timeout) return reset();
       return set_deadline((writing_ ? last_progress_ : now) + options.write_timeout);
+    case Phase::kHandshake:
     case Phase::kLinger:
     case Phase::kClosed:
       return close();

@@ -2,44 +2,77 @@
 #pragma once
 
 #include <array>
-#include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <unordered_set>
+#include <utility>
 
+#include "router/api/http/address_list.h"
+#include "router/api/http/gate.h"
 #include "router/api/http/head.h"
 #include "router/api/http/http.h"
 #include "router/api/http/request_parser.h"
 #include "router/api/http/routes.h"
 #include "router/api/http/server.h"
+#include "router/api/http/socket.h"
+#include "router/api/http/tls.h"
 
 namespace brigade::router {
 
 class Connection;
 
-/// What the connections of a server share. I/O thread only.
+/// Events of a server since its start.
+struct HttpCounts {
+  /// By route and status; 0: the connection ended without an answer.
+  std::map<std::pair<std::string_view, int>, std::uint64_t> requests;
+  std::uint64_t connections = 0;          ///< taken
+  std::uint64_t connections_refused = 0;  ///< over the limit
+  std::uint64_t peers_refused = 0;        ///< not in the list of addresses
+  std::uint64_t handshakes_failed = 0;    ///< of TLS
+  std::uint64_t slow_clients = 0;         ///< cut because they did not read, or sent too slowly
+  std::uint64_t bytes_sent = 0;           ///< of answers, before TLS
+};
+
+/// What all listeners of a server share. I/O thread only.
+struct ServerShared {
+  Gate gate{};
+  HttpCounts counts{};
+  std::size_t body_bytes = 0;  ///< promised by the bodies being read
+  bool stopping = false;
+};
+
+/// Which routes a listener has, besides the open ones.
+struct Surface {
+  bool inference = true;
+  bool admin = true;  ///< and metrics
+};
+
+/// What the connections of a listener share. I/O thread only.
 struct ServerCore {
   const HttpOptions& options;
   Routes& routes;
-  HeadRules rules;
+  ServerShared& shared;
+  Surface surface{};
+  AddressList allowed_peers{};
+  std::shared_ptr<const TlsContext> tls{};  ///< null: none
+  HeadRules rules{};
   std::unordered_set<std::shared_ptr<Connection>> connections{};
   std::size_t num_refused = 0;  ///< of `connections`, those that were over the limit
-  std::size_t body_bytes = 0;   ///< promised by the bodies being read
-  bool stopping = false;
 };
 
 /// One client's socket: one request at a time, from its first byte to the last byte of its answer.
 /// A read is pending at all times, so that a client that leaves is seen at once; what it brings
 /// while an answer is in work is the next request.
 ///
-///     kHead -> kBody -> kWork -> kHead ... -> kLinger -> kClosed
+///     kHandshake -> kHead -> kBody -> kWork -> kHead ... -> kLinger -> kClosed
 class Connection final : public Exchange, public std::enable_shared_from_this<Connection> {
  public:
-  Connection(boost::asio::ip::tcp::socket socket, ServerCore& core);
+  Connection(std::unique_ptr<ClientSocket> socket, boost::asio::ip::address peer, ServerCore& core);
 
   void start();
   /// Answers 503 to whatever is asked, and closes: there are too many connections.
@@ -53,26 +86,31 @@ class Connection final : public Exchange, public std::enable_shared_from_this<Co
   void begin_stream() override;
   void send(std::string_view event) override;
   void end_stream(bool close) override;
+  void count_tokens(std::uint32_t prompt, std::uint32_t completion) override;
+  [[nodiscard]] RequestRecord& record() override { return record_; }
   void reset() override;
 
  private:
-  enum class Phase : std::uint8_t { kHead, kBody, kWork, kLinger, kClosed };
+  enum class Phase : std::uint8_t { kHandshake, kHead, kBody, kWork, kLinger, kClosed };
 
   void configure();
+  void on_handshake(bool failed);
   // Reading.
   void read();
   void on_read(bool failed, bool eof, std::size_t size);
   void on_read_end(bool eof);
   void parse();
   bool accept_head();
+  std::optional<ApiError> check_head_of_request();
   void dispatch();
   void reject(const ApiError& error);
-  // Writing.
+  // Writing (connection_write.cpp).
   void append_head(int status, std::string_view content_type);
   void flush();
   void write_some();
   void on_write(bool failed, std::size_t size);
   void answered();
+  void end_record();
   void linger();
   void close();
   // Time.
@@ -81,24 +119,28 @@ class Connection final : public Exchange, public std::enable_shared_from_this<Co
   void on_timer();
   void on_deadline(TimePoint now);
 
-  boost::asio::ip::tcp::socket socket_;
+  std::unique_ptr<ClientSocket> socket_;
+  boost::asio::ip::address peer_;
   boost::asio::steady_timer timer_;
   ServerCore& core_;
-  Phase phase_ = Phase::kHead;
-  bool from_loopback_ = false;
+  Phase phase_ = Phase::kHandshake;
   bool refused_ = false;  ///< counted in core_.num_refused
 
   // The request.
   std::array<char, 4096> chunk_{};  ///< where the pending read writes
   std::string input_;               ///< read, not yet parsed
   std::optional<RequestParser> parser_;
-  std::size_t reserved_bytes_ = 0;  ///< our part of core_.body_bytes
+  std::size_t reserved_bytes_ = 0;  ///< our part of core_.shared.body_bytes
   std::size_t window_bytes_ = 0;    ///< of body, in the current window
   bool reading_ = false;
   bool http_1_1_ = true;
   bool keep_alive_ = false;
   bool is_head_request_ = false;
-  std::string request_id_;
+  RequestRecord record_;
+  Routes::Info route_;
+  std::string cors_;                  ///< header lines of every answer to this request
+  std::shared_ptr<Account> account_;  ///< of the request's key
+  std::optional<Ticket> ticket_;
 
   // The answer.
   std::shared_ptr<Call> call_;  ///< null once the answer is complete

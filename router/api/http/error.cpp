@@ -71,6 +71,10 @@ ApiError bad_field(std::string_view field, std::string message) {
           .code = "invalid_value"};
 }
 
+ApiError no_route(std::string_view path) {
+  return {.status = 404, .message = str_cat("There is nothing at ", quoted(path), ".")};
+}
+
 ApiError model_not_found(std::string_view name) {
   return {.status = 404,
           .message = str_cat("The model ", quoted(name), " does not exist."),
@@ -125,6 +129,7 @@ std::string to_json(const ApiError& error) {
 
 HttpReply to_reply(const ApiError& error) {
   HttpReply reply{.status = error.status, .body = to_json(error)};
+  if (error.status == 401) reply.headers.emplace_back("WWW-Authenticate", "Bearer");
   if (error.retry_after_s > 0) {
     reply.headers.emplace_back("Retry-After",
                                std::to_string(std::min(error.retry_after_s, kMaxRetryAfter)));
@@ -141,6 +146,8 @@ std::string_view reason_phrase(int status) {
       return "OK";
     case 400:
       return "Bad Request";
+    case 401:
+      return "Unauthorized";
     case 403:
       return "Forbidden";
     case 404:

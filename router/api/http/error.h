@@ -23,6 +23,8 @@ struct ApiError {
 
 /// The request's own fault, in one of its fields.
 [[nodiscard]] ApiError bad_field(std::string_view field, std::string message);
+/// There is nothing at the path.
+[[nodiscard]] ApiError no_route(std::string_view path);
 [[nodiscard]] ApiError model_not_found(std::string_view name);
 /// What the router answered. `retry_after_s` counts only where a retry can help.
 [[nodiscard]] ApiError from_status(const Status& status, std::uint32_t retry_after_s = 0,

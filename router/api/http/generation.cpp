@@ -78,6 +78,9 @@ void GenerationCall::submit(PreparedGeneration prepared) {
   choices_.resize(prepared_.num_choices());
   static std::atomic<std::uint64_t> next_group{1};
   prepared_.first_group = next_group.fetch_add(prepared_.prompts.size());
+  exchange_->record().model = prepared_.model->name;
+  for (const PreparedPrompt& prompt : prepared_.prompts)
+    exchange_->count_tokens(static_cast<std::uint32_t>(prompt.ids.size()), 0);
   for (std::size_t i = 0; i < choices_.size(); ++i) {
     choices_[i].index = static_cast<std::uint32_t>(i);
     choices_[i].prompt = &prepared_.prompts[i / prepared_.answer.n];
@@ -87,8 +90,10 @@ void GenerationCall::submit(PreparedGeneration prepared) {
   }
   for (std::size_t i = 0; i < choices_.size(); ++i) {
     choices_[i].submitted = true;
+    Request request = prepared_.request(i);
+    request.tenant = exchange_->record().tenant;
     choices_[i].id = context_->service.submit(
-        prepared_.request(i), std::make_shared<Sink>(shared_from_this(), context_->mailbox, i));
+        std::move(request), std::make_shared<Sink>(shared_from_this(), context_->mailbox, i));
   }
 }
 
@@ -105,8 +110,10 @@ void GenerationCall::on_output(std::size_t index, Output output) {
   Choice& choice = choices_[index];
   if (is_end(output)) choice.finished = true;
   if (exchange_ == nullptr) return;
-  if (is_failure(output)) return fail(failure_of(output));
+  exchange_->count_tokens(0, static_cast<std::uint32_t>(output.tokens.size()));
   const bool end = is_end(output);
+  if (end) exchange_->record().finish_reason = wire::to_string(output.finish);
+  if (is_failure(output)) return fail(failure_of(output));
   if (prepared_.answer.stream) {
     stream_output(choice, std::move(output));
   } else {

@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
+
+#include "router/api/http/record.h"
 
 namespace brigade::router {
 
@@ -16,7 +19,9 @@ struct HttpRequest {
   std::string body;
   /// The client's X-Request-Id when it is fit to be echoed, else one of ours.
   std::string request_id;
-  bool from_loopback = false;
+  /// It may do what only operators may: it has the key for that, or, where there are no keys, comes
+  /// from this machine.
+  bool is_operator = false;
 };
 
 /// A whole answer. `Content-Length`, `Connection` and `X-Request-Id` are added by the connection.
@@ -44,6 +49,10 @@ class Exchange {
   virtual void send(std::string_view event) = 0;
   /// The orderly end of the stream; with `close` the connection ends too.
   virtual void end_stream(bool close) = 0;
+  /// Tokens that the request has used, as they come: charged to its key.
+  virtual void count_tokens(std::uint32_t prompt, std::uint32_t completion) = 0;
+  /// What is known of the request.
+  [[nodiscard]] virtual RequestRecord& record() = 0;
   /// Cuts the socket: the only honest end of a stream that can neither finish nor say why.
   virtual void reset() = 0;
 };

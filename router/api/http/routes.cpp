@@ -39,35 +39,46 @@ struct Routes::Route {
   std::string_view path;
   bool is_prefix;
   std::string_view method;
+  Scope scope;
   Handler handler;
 };
 
 const Routes::Route Routes::kRoutes[] = {
-    {"/v1/completions", false, "POST", &Routes::completions},
-    {"/v1/chat/completions", false, "POST", &Routes::chat},
-    {"/tokenize", false, "POST", &Routes::tokenize},
-    {"/detokenize", false, "POST", &Routes::detokenize},
-    {"/v1/models", false, "GET", &Routes::models},
-    {"/v1/models/", true, "GET", &Routes::model},
-    {"/health", false, "GET", &Routes::alive},
-    {"/livez", false, "GET", &Routes::alive},
-    {"/readyz", false, "GET", &Routes::ready},
-    {"/version", false, "GET", &Routes::version},
-    {"/status", false, "GET", &Routes::status},
-    {"/drain", false, "POST", &Routes::drain},
+    {"/v1/completions", false, "POST", Scope::kInference, &Routes::completions},
+    {"/v1/chat/completions", false, "POST", Scope::kInference, &Routes::chat},
+    {"/tokenize", false, "POST", Scope::kInference, &Routes::tokenize},
+    {"/detokenize", false, "POST", Scope::kInference, &Routes::detokenize},
+    {"/v1/models", false, "GET", Scope::kInference, &Routes::models},
+    {"/v1/models/", true, "GET", Scope::kInference, &Routes::model},
+    {"/health", false, "GET", Scope::kOpen, &Routes::alive},
+    {"/livez", false, "GET", Scope::kOpen, &Routes::alive},
+    {"/readyz", false, "GET", Scope::kOpen, &Routes::ready},
+    {"/version", false, "GET", Scope::kOpen, &Routes::version},
+    {"/status", false, "GET", Scope::kAdmin, &Routes::status},
+    {"/drain", false, "POST", Scope::kAdmin, &Routes::drain},
 };
+
+const Routes::Route* Routes::find_route(std::string_view path) {
+  const auto route =
+      std::find_if(std::begin(kRoutes), std::end(kRoutes), [&](const Route& candidate) {
+        return candidate.is_prefix
+                   ? path.size() > candidate.path.size() && path.starts_with(candidate.path)
+                   : path == candidate.path;
+      });
+  return route == std::end(kRoutes) ? nullptr : route;
+}
+
+Routes::Info Routes::find(std::string_view path) {
+  const Route* route = find_route(path);
+  if (route == nullptr) return {};
+  return {.path = route->path, .scope = route->scope, .exists = true};
+}
 
 std::shared_ptr<Call> Routes::handle(HttpRequest request,
                                      const std::shared_ptr<Exchange>& exchange) {
-  const auto route =
-      std::find_if(std::begin(kRoutes), std::end(kRoutes), [&](const Route& candidate) {
-        return candidate.is_prefix ? request.path.size() > candidate.path.size() &&
-                                         request.path.starts_with(candidate.path)
-                                   : request.path == candidate.path;
-      });
-  if (route == std::end(kRoutes)) {
-    exchange->reply(to_reply(
-        {.status = 404, .message = str_cat("There is nothing at ", quoted(request.path), ".")}));
+  const Route* route = find_route(request.path);
+  if (route == nullptr) {
+    exchange->reply(to_reply(no_route(request.path)));
     return nullptr;
   }
   const std::string_view sent = request.method;
@@ -177,9 +188,10 @@ std::shared_ptr<Call> Routes::status(HttpRequest&, const std::shared_ptr<Exchang
 
 std::shared_ptr<Call> Routes::drain(HttpRequest& request,
                                     const std::shared_ptr<Exchange>& exchange) {
-  ApiError error{.status = 403, .message = "/drain is taken from this machine alone."};
+  ApiError error{.status = 403,
+                 .message = "Without API keys, /drain is taken from this machine alone."};
   std::uint32_t replica = 0;
-  if (request.from_loopback) {
+  if (request.is_operator) {
     if (auto bad = parse_drain(request.body, replica)) {
       error = std::move(*bad);
     } else {

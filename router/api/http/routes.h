@@ -5,6 +5,7 @@
 #include <string>
 
 #include "router/api/http/context.h"
+#include "router/api/http/gate.h"
 #include "router/api/http/http.h"
 #include "router/api/http/parse.h"
 
@@ -15,6 +16,13 @@ class Routes final {
  public:
   explicit Routes(std::shared_ptr<const DoorContext> context) : context_(std::move(context)) {}
 
+  struct Info {
+    std::string_view path = "other";  ///< as in the table: of these there are only so many
+    Scope scope = Scope::kOpen;
+    bool exists = false;
+  };
+  [[nodiscard]] static Info find(std::string_view path);
+
   /// Answers at once by `exchange`, or returns the call that will. HEAD is asked as GET.
   std::shared_ptr<Call> handle(HttpRequest request, const std::shared_ptr<Exchange>& exchange);
 
@@ -24,6 +32,7 @@ class Routes final {
   using Handler = std::shared_ptr<Call> (Routes::*)(HttpRequest&, const std::shared_ptr<Exchange>&);
 
   static const Route kRoutes[];
+  static const Route* find_route(std::string_view path);
 
   std::shared_ptr<Call> completions(HttpRequest&, const std::shared_ptr<Exchange>&);
   std::shared_ptr<Call> chat(HttpRequest&, const std::shared_ptr<Exchange>&);

@@ -2,45 +2,51 @@
 #include "router/api/http/server.h"
 
 #include <boost/asio/io_context.hpp>
-#include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/post.hpp>
 #include <future>
 #include <thread>
 #include <utility>
 
-#include "common/base/log.h"
-#include "common/base/strings.h"
-#include "router/api/http/connection.h"
 #include "router/api/http/context.h"
+#include "router/api/http/listener.h"
 
 namespace brigade::router {
 namespace {
 
 namespace asio = boost::asio;
-using asio::ip::tcp;
-using boost::system::error_code;
 
-/// Connections above the limit that are told so at one time; further ones are closed without a
-/// word.
-constexpr std::size_t kMaxRefusals = 64;
-constexpr Duration kAcceptPause = std::chrono::milliseconds(100);
 /// For the last errors to reach their clients at shutdown.
 constexpr Duration kStopGrace = std::chrono::milliseconds(300);
 
-Result<tcp::endpoint> endpoint_of(const HttpOptions& options) {
-  error_code ec;
-  const std::string host = options.host == "localhost" ? "127.0.0.1" : options.host;
-  const auto address = asio::ip::make_address(host, ec);
-  if (ec) {
-    return invalid_argument(
-        str_cat("the HTTP host must be an address or localhost, not ", quoted(options.host)));
+/// What the files say.
+struct Secrets {
+  std::optional<config::ApiKeyFile> keys;
+  std::shared_ptr<const TlsContext> tls;
+};
+
+Result<Secrets> load_secrets(const HttpOptions& options) {
+  Secrets secrets;
+  if (!options.api_keys.empty()) {
+    ASSIGN_OR_RETURN(secrets.keys, config::load_api_keys(options.api_keys));
+    if (!options.local_key.empty()) {
+      secrets.keys->keys.push_back({.id = std::string(config::api_key_id(options.local_key)),
+                                    .name = "commands of this user",
+                                    .tenant = "local",
+                                    .hash = config::hash_api_key(options.local_key),
+                                    .scopes = {.inference = true, .admin = true, .metrics = true}});
+    }
   }
-  if (!address.is_loopback() && !options.allow_remote) {
-    return Status(StatusCode::kPermissionDenied,
-                  str_cat("HTTP on ", host, " can be reached from other machines and asks for no ",
-                          "key: allow it with allow_remote_http, or bind to 127.0.0.1"));
+  if (options.tls_certificate.empty() != options.tls_key.empty()) {
+    return invalid_argument("TLS needs both a certificate and its key");
   }
-  return tcp::endpoint(address, options.port);
+  if (!options.tls_certificate.empty()) {
+    ASSIGN_OR_RETURN(secrets.tls, load_tls(options.tls_certificate, options.tls_key));
+  }
+  return secrets;
+}
+
+bool is_loopback(const ListenAddress& at) {
+  return at.host == "localhost" || at.host == "::1" || at.host.starts_with("127.");
 }
 
 }  // namespace
@@ -51,77 +57,59 @@ struct HttpServer::Impl {
         mailbox(
             std::make_shared<Mailbox>([this] { asio::post(io, [box = mailbox] { box->run(); }); })),
         routes(std::make_shared<const DoorContext>(
-            DoorContext{service, mailbox, options.version, unix_seconds()})),
-        acceptor(io),
-        accept_pause(io) {}
+            DoorContext{service, mailbox, options.version, unix_seconds()})) {}
 
   Status listen() {
-    ASSIGN_OR_RETURN(const tcp::endpoint endpoint, endpoint_of(options));
-    const bool loopback = endpoint.address().is_loopback();
-    core.rules = {.loopback_only = loopback, .allowed_hosts = options.allowed_hosts};
-    error_code ec;
-    acceptor.open(endpoint.protocol(), ec);
-    if (!ec) acceptor.set_option(tcp::acceptor::reuse_address(true), ec);
-    if (!ec) acceptor.bind(endpoint, ec);
-    if (!ec) acceptor.listen(asio::socket_base::max_listen_connections, ec);
-    if (!ec) local = acceptor.local_endpoint(ec);
-    if (!ec) return {};
-    return unavailable(
-        str_cat("cannot listen on ", options.host, ":", options.port, ": ", ec.message()));
+    ASSIGN_OR_RETURN(const Secrets secrets, load_secrets(options));
+    if (secrets.keys) shared.gate.set_keys(*secrets.keys);
+    const bool apart = options.admin.has_value();
+    ASSIGN_OR_RETURN(auto clients, AddressList::parse(options.allow_addresses));
+    RETURN_IF_ERROR(
+        add(options.at, {.inference = true, .admin = !apart}, std::move(clients), secrets.tls));
+    if (!apart) return {};
+    ASSIGN_OR_RETURN(auto operators, AddressList::parse(options.admin_allow_addresses));
+    return add(*options.admin, {.inference = false, .admin = true}, std::move(operators),
+               is_loopback(*options.admin) ? nullptr : secrets.tls);
   }
 
-  void accept() {
-    acceptor.async_accept([this](const error_code& ec, tcp::socket socket) {
-      if (ec == asio::error::operation_aborted || core.stopping) return;
-      if (!ec) {
-        take(std::move(socket));
-        return accept();
-      }
-      // Out of descriptors, most likely: the queue stays full, and trying again at once would spin.
-      log_warning(str_cat("http: accept: ", ec.message()));
-      accept_pause.expires_after(kAcceptPause);
-      accept_pause.async_wait([this](const error_code& stopped) {
-        if (!stopped) accept();
-      });
-    });
+  Status add(const ListenAddress& at, Surface surface, AddressList allowed,
+             std::shared_ptr<const TlsContext> tls) {
+    listeners.push_back(
+        std::make_unique<Listener>(io, ServerCore{.options = options,
+                                                  .routes = routes,
+                                                  .shared = shared,
+                                                  .surface = surface,
+                                                  .allowed_peers = std::move(allowed),
+                                                  .tls = std::move(tls)}));
+    return listeners.back()->listen(at, shared.gate.has_keys(), options.allow_remote);
   }
 
-  void take(tcp::socket socket) {
-    const bool fits = core.connections.size() - core.num_refused < options.max_connections;
-    if (!fits && core.num_refused >= kMaxRefusals) return;
-    auto connection = std::make_shared<Connection>(std::move(socket), core);
-    core.connections.insert(connection);
-    if (fits) {
-      connection->start();
-    } else {
-      connection->refuse();
+  /// On the I/O thread.
+  void use(const Secrets& secrets) {
+    if (secrets.keys) shared.gate.set_keys(*secrets.keys);
+    for (std::size_t i = 0; i < listeners.size() && secrets.tls != nullptr; ++i) {
+      if (i == 0 || !is_loopback(*options.admin)) listeners[i]->set_tls(secrets.tls);
     }
   }
 
-  template <typename Function>
-  void for_each_connection(Function function) {
-    const auto all = core.connections;  // closing erases
-    for (const auto& connection : all)
-      function(*connection);
+  void for_each_connection(const std::function<void(Connection&)>& function) {
+    for (const auto& listener : listeners)
+      listener->for_each_connection(function);
   }
 
   /// On the I/O thread: no more work comes, and run() returns with the last connection.
   void begin_stop() {
-    core.stopping = true;
-    error_code ec;
-    acceptor.close(ec);
-    accept_pause.cancel();
-    for_each_connection([](Connection& connection) { connection.close_if_idle(); });
+    shared.stopping = true;
+    for (const auto& listener : listeners)
+      listener->begin_stop();
   }
 
   HttpOptions options;
   asio::io_context io{1};
   std::shared_ptr<Mailbox> mailbox;
   Routes routes;
-  ServerCore core{.options = options, .routes = routes, .rules = {}};
-  tcp::acceptor acceptor;
-  asio::steady_timer accept_pause;
-  tcp::endpoint local;
+  ServerShared shared;
+  std::vector<std::unique_ptr<Listener>> listeners;  ///< the public one, the admin one
   std::promise<void> ended;
   std::thread thread;
 };
@@ -133,13 +121,11 @@ HttpServer::~HttpServer() {
 }
 
 Result<std::unique_ptr<HttpServer>> HttpServer::start(HttpOptions options, Service& service) {
-  if (options.num_threads != 1) {
-    return invalid_argument(str_cat("http threads must be 1, not ", options.num_threads));
-  }
   auto impl = std::make_unique<Impl>(std::move(options), service);
   RETURN_IF_ERROR(impl->listen());
-  impl->accept();
   Impl& state = *impl;
+  for (const auto& listener : state.listeners)
+    listener->accept();
   state.thread = std::thread([&state] {
     state.io.run();
     state.ended.set_value();
@@ -148,10 +134,22 @@ Result<std::unique_ptr<HttpServer>> HttpServer::start(HttpOptions options, Servi
 }
 
 std::string HttpServer::address() const {
-  const auto& local = impl_->local;
-  const std::string host = local.address().to_string();
-  return local.address().is_v6() ? str_cat("[", host, "]:", local.port())
-                                 : str_cat(host, ":", local.port());
+  return impl_->listeners.front()->address();
+}
+
+std::string HttpServer::url() const {
+  return impl_->listeners.front()->url();
+}
+
+std::string HttpServer::admin_url() const {
+  return impl_->listeners.back()->url();
+}
+
+Status HttpServer::reload() {
+  ASSIGN_OR_RETURN(Secrets secrets, load_secrets(impl_->options));
+  impl_->mailbox->post(
+      [state = impl_.get(), secrets = std::move(secrets)] { state->use(secrets); });
+  return {};
 }
 
 void HttpServer::stop(TimePoint deadline) {
@@ -172,7 +170,8 @@ void HttpServer::stop(TimePoint deadline) {
   }
   state.thread.join();
   state.mailbox->close();
-  state.core.connections.clear();
+  for (const auto& listener : state.listeners)
+    listener->drop_connections();
 }
 
 }  // namespace brigade::router

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -13,13 +14,27 @@
 
 namespace brigade::router {
 
-struct HttpOptions {
+struct ListenAddress {
   std::string host = "127.0.0.1";  ///< an address, or localhost
   std::uint16_t port = 0;          ///< 0: a free one
-  bool allow_remote = false;       ///< needed for any address but loopback: there is no key yet
+};
+
+struct HttpOptions {
+  ListenAddress at;
+  /// Where status, drain and metrics are served instead of at `at`. On a loopback address it is
+  /// without TLS.
+  std::optional<ListenAddress> admin;
+  /// Needed for any address but loopback that has not both keys and TLS.
+  bool allow_remote = false;
+  std::string api_keys;         ///< file of `brigade api-keys`; empty: no key is asked for
+  std::string local_key;        ///< with api_keys: one more key, that may do everything
+  std::string tls_certificate;  ///< PEM files; empty: no TLS
+  std::string tls_key;
   /// Names besides localhost that Host may have on a loopback address.
   std::vector<std::string> allowed_hosts;
-  std::uint32_t num_threads = 1;  ///< 1 is the only value
+  std::vector<std::string> allow_addresses;        ///< see AddressList; of clients at `at`
+  std::vector<std::string> admin_allow_addresses;  ///< of clients at `admin`
+  std::vector<std::string> cors_origins;           ///< whose pages may read answers
   std::string version = "unknown";
 
   std::size_t max_connections = 4096;  ///< above: 503
@@ -50,13 +65,22 @@ struct HttpOptions {
 class HttpServer final {
  public:
   /// kInvalidArgument for an address that is none; kPermissionDenied for one that others can reach,
-  /// without allow_remote; kUnavailable when it cannot be bound.
+  /// unless it has keys and TLS, or allow_remote; kUnavailable when it cannot be bound; whatever is
+  /// wrong with the files.
   static Result<std::unique_ptr<HttpServer>> start(HttpOptions options, Service& service);
   /// Stops at once if stop() has not been called.
   ~HttpServer();
 
   /// host:port with the real port; an IPv6 host in brackets.
   [[nodiscard]] std::string address() const;
+  /// http:// or https:// before it.
+  [[nodiscard]] std::string url() const;
+  /// Of the admin address; url() when there is none of its own.
+  [[nodiscard]] std::string admin_url() const;
+
+  /// Reads the keys, certificate and TLS key again; connections and requests go on. On an error
+  /// (of any of them) what was there stays, all of it.
+  Status reload();
 
   /// No new connections or requests from now on; idle connections close; answers in work go on
   /// until `deadline`, then end with an error. Returns when the thread has ended, at most half a

@@ -24,7 +24,9 @@ struct TemporaryFolder {
 
 TEST_CASE("a router's record is found while it lives and gone when it is removed") {
   TemporaryFolder folder;
-  const RouterRecord record = {.http = "127.0.0.1:8000",
+  const RouterRecord record = {.http = "http://127.0.0.1:8000",
+                               .admin = "http://127.0.0.1:8002",
+                               .api_key = "brg_x",
                                .socket = "tcp://127.0.0.1:9",
                                .workers = {"ipc:///a \"b\"", "tcp://127.0.0.1:10"},
                                .models = {"smollm2"},
@@ -43,7 +45,8 @@ TEST_CASE("a router's record is found while it lives and gone when it is removed
 
 TEST_CASE("records of processes that have ended, or whose pid is another's now, are removed") {
   TemporaryFolder folder;
-  const std::string rest = R"(,"http":"","socket":"","workers":[],"models":[],"started_unix":1})";
+  const std::string rest =
+      R"(,"http":"","admin":"","api_key":"","socket":"","workers":[],"models":[],"started_unix":1})";
   const std::string dead = folder.path + "/router-1.json";
   // The first process of the machine did not start at tick 1.
   std::ofstream(dead) << R"({"pid":1,"process_start":1)" << rest;
