@@ -43,6 +43,7 @@ constexpr KeyFlag kKeyFlags[] = {
     {"--api-keys", "api.keys", "FILE.toml", "who may ask for what (see `brigade api-keys`)"},
     {"--tls-certificate", "api.tls_certificate", "FILE.pem", "certificate of --http"},
     {"--tls-key", "api.tls_key", "FILE.pem", "and its key"},
+    {"--access-log", "api.access_log", "FILE", "a line of JSON about each request; -: stderr"},
     {"--socket", "socket", "ENDPOINT", "ZeroMQ endpoint for clients; port 0 picks a free one"},
     {"--activations", "activations", "int8|float",
      "how activations meet quantised weights; float is for checking"},
@@ -93,6 +94,9 @@ void declare(CLI::App& app, RouterOptions& options, std::string& config,
     app.add_option(flag.flag, words[flag.key], flag.help)->option_text(flag.value);
   }
   app.add_flag("!--no-http", options.http, "no HTTP door");
+  app.add_flag_callback(
+      "--vllm-metrics", [&words] { words["api.vllm_metrics"] = "true"; },
+      "/metrics has vLLM's names too, besides brigade_ ones");
   app.add_flag("!--no-socket", options.socket, "no ZeroMQ door for clients");
   app.add_flag("--allow-remote-http", options.allow_remote_http,
                "let --http listen where other machines reach it without both --api-keys and "

@@ -78,6 +78,9 @@ struct Topology {
     std::vector<std::string> admin_allow_addresses = {};
     std::vector<std::string> allowed_hosts = {};
     std::vector<std::string> cors_origins = {};
+    std::string access_log = "";
+    bool access_log_prompts = false;
+    bool vllm_metrics = false;
     std::uint32_t max_connections = 4096;
     std::uint32_t max_header_bytes = 16384;
     std::uint64_t max_body_bytes = 4 << 20;

@@ -141,6 +141,13 @@ void visit_keys(Topology& t, Visitor&& visit) {
   visit(Key{"api.cors_origins",
             "Origins (https://chat.example.com) whose web pages may read answers; \"*\": any."},
         t.api.cors_origins);
+  visit(Key{"api.access_log",
+            "File for a line of JSON about each request; \"-\": standard error; empty: none."},
+        t.api.access_log);
+  visit(Key{"api.access_log_prompts", "Whether these lines have the bodies of requests."},
+        t.api.access_log_prompts);
+  visit(Key{"api.vllm_metrics", "Whether /metrics has vLLM's names too, besides brigade_ ones."},
+        t.api.vllm_metrics);
   visit(Key{"api.max_connections", "Clients connected at a time, of each address; above: 503.", 1,
             1'000'000},
         t.api.max_connections);

@@ -77,6 +77,7 @@ class State final {
                             router_.on_worker_lost(e.worker, e.reason, now);
                           },
                           [&](StatusEvent& e) { e.done(router_.status()); },
+                          [&](MetricsEvent& e) { e.done(router_.metrics()); },
                           [&](DrainEvent& e) {
                             membership_changed_ = true;
                             e.done(router_.drain(e.replica, now));
@@ -133,9 +134,21 @@ class State final {
       return false;
     }
     const bool last = output.finish != wire::FinishReason::kNone;
+    if (last) log_end(output, sink->second->label());
     sink->second->on_output(std::move(output));
     if (last) sinks_.erase(sink);
     return last;
+  }
+
+  /// Failures are news; other ends are for those who look for one request.
+  static void log_end(const Output& output, std::string_view label) {
+    const bool failed = output.finish == wire::FinishReason::kError;
+    const std::string text =
+        str_cat("request ", output.request, label.empty() ? "" : " (", label,
+                label.empty() ? "" : ")", " ended: ", wire::to_string(output.finish), ", ",
+                output.usage.prompt_tokens, " + ", output.usage.completion_tokens, " tokens",
+                failed ? ": " : "", failed ? output.status.message() : "");
+    log_line(failed ? LogLevel::kInfo : LogLevel::kDebug, text);
   }
 
   void publish() {

@@ -37,6 +37,9 @@ struct WorkerLostEvent {
 struct StatusEvent {
   std::function<void(RouterStatus)> done;
 };
+struct MetricsEvent {
+  std::function<void(RouterMetrics)> done;
+};
 struct DrainEvent {
   ReplicaId replica = 0;
   std::function<void(Status)> done;
@@ -45,8 +48,9 @@ struct DrainEvent {
 struct CloseEvent {};
 /// End all running requests.
 struct CancelAllEvent {};
-using DispatcherEvent = std::variant<SubmitEvent, CancelEvent, WorkerMessageEvent, WorkerLostEvent,
-                                     StatusEvent, DrainEvent, CloseEvent, CancelAllEvent>;
+using DispatcherEvent =
+    std::variant<SubmitEvent, CancelEvent, WorkerMessageEvent, WorkerLostEvent, StatusEvent,
+                 MetricsEvent, DrainEvent, CloseEvent, CancelAllEvent>;
 
 /// What other threads may read of the dispatcher, and wait for.
 class DispatcherView final {

@@ -131,6 +131,10 @@ void RouterService::status(std::function<void(RouterStatus)> done) {
   dispatcher_->post_always(StatusEvent{std::move(done)});
 }
 
+void RouterService::metrics(std::function<void(RouterMetrics)> done) {
+  dispatcher_->post_always(MetricsEvent{std::move(done)});
+}
+
 void RouterService::drain(ReplicaId replica, std::function<void(Status)> done) {
   dispatcher_->post_always(DrainEvent{.replica = replica, .done = std::move(done)});
 }

@@ -57,6 +57,7 @@ class RouterService final : public Service {
   RequestId submit(Request request, std::shared_ptr<OutputSink> sink) override;
   void cancel(RequestId request) override;
   void status(std::function<void(RouterStatus)> done) override;
+  void metrics(std::function<void(RouterMetrics)> done) override;
   void drain(ReplicaId replica, std::function<void(Status)> done) override;
   [[nodiscard]] bool ready() const override;
   [[nodiscard]] bool accepting() const override { return accepting_.load(); }

@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "router/core/stats.h"
 #include "router/core/types.h"
 
 namespace brigade::router {
@@ -16,6 +17,8 @@ class OutputSink {
  public:
   virtual ~OutputSink() = default;
   virtual void on_output(Output output) = 0;
+  /// What the router's log calls the request besides its number: what its client calls it.
+  [[nodiscard]] virtual std::string_view label() const { return ""; }
 };
 
 /// What a door (HTTP, router socket) asks of the router. Thread-safe, never blocks: answers come by
@@ -34,6 +37,7 @@ class Service {
   virtual RequestId submit(Request request, std::shared_ptr<OutputSink> sink) = 0;
   virtual void cancel(RequestId request) = 0;
   virtual void status(std::function<void(RouterStatus)> done) = 0;
+  virtual void metrics(std::function<void(RouterMetrics)> done) = 0;
   virtual void drain(ReplicaId replica, std::function<void(Status)> done) = 0;
 
   /// At least one replica is ready.

@@ -189,9 +189,12 @@ void Cluster::roll_window(WorkerRecord& worker, TimePoint now) {
   worker.window_start = now;
 }
 
-void Cluster::on_busy(WorkerId worker, std::uint64_t compute_us, TimePoint now) {
+void Cluster::on_busy(WorkerId worker, const RankTimes& times, TimePoint now) {
   WorkerRecord& record = workers_.at(worker);
-  record.busy_us += compute_us;
+  record.busy_us += times.compute_us;
+  record.times.compute_us += times.compute_us;
+  record.times.wait_us += times.wait_us;
+  record.times.link_us += times.link_us;
   roll_window(record, now);
 }
 

@@ -45,6 +45,7 @@ struct WorkerRecord {
   // Busy time of the current status window:
   TimePoint window_start;
   std::uint64_t busy_us = 0;
+  RankTimes times;  ///< since it joined
   double busy_fraction = 0;
 };
 
@@ -103,7 +104,8 @@ class Cluster final {
   void on_ready(WorkerId worker, const wire::Ready& ready, TimePoint now);
   void on_failed(WorkerId worker, const wire::Failed& failed, TimePoint now);
   void on_heartbeat(WorkerId worker, const wire::Heartbeat& heartbeat, TimePoint now);
-  void on_busy(WorkerId worker, std::uint64_t compute_us, TimePoint now);
+  /// Of some steps.
+  void on_busy(WorkerId worker, const RankTimes& times, TimePoint now);
   void on_worker_lost(WorkerId worker, const std::string& reason, TimePoint now);
   /// Whether the replica owes results. Ranks beat between steps, so while it does only step_timeout
   /// bounds their silence; a step that has ended proves all of its ranks alive.

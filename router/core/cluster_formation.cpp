@@ -226,7 +226,8 @@ std::vector<ReplicaStatus> Cluster::status() const {
                               .pp_stage = worker.pp_stage,
                               .layers = replica.layers[worker.pp_stage],
                               .load_fraction = worker.load_fraction,
-                              .busy_fraction = worker.busy_fraction});
+                              .busy_fraction = worker.busy_fraction,
+                              .times = worker.times});
     }
     all.push_back(std::move(status));
   }

@@ -1,9 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "router/core/ledger.h"
 
+#include <utility>
+
 #include "common/base/check.h"
 
 namespace brigade::router {
+namespace {
+
+double seconds(Duration duration) {
+  return std::chrono::duration<double>(duration).count();
+}
+
+}  // namespace
 
 LiveRequest& Ledger::accept(std::unique_ptr<LiveRequest> request) {
   request->order = next_order_++;
@@ -12,12 +21,19 @@ LiveRequest& Ledger::accept(std::unique_ptr<LiveRequest> request) {
   const bool is_new = requests_.emplace(accepted.id, std::move(request)).second;
   INVARIANT(is_new) << "request id " << accepted.id << " is in use";
   deadlines_.emplace(accepted.deadline, accepted.id);
+  accepted.times.accepted = now_;
   ++counts_.accepted;
   return accepted;
 }
 
-void Ledger::refuse(const Request& request, Status status, std::uint32_t retry_after_s) {
+void Ledger::refuse(const Request& request, std::optional<std::size_t> model_index, Status status,
+                    std::uint32_t retry_after_s) {
   ++counts_.refused;
+  if (model_index) {
+    ++stats_[*model_index].refused[static_cast<std::size_t>(status.code())];
+  } else {
+    ++num_unknown_model_;
+  }
   Output output{.request = request.id,
                 .finish = wire::FinishReason::kError,
                 .status = std::move(status),
@@ -36,18 +52,24 @@ void Ledger::place(LiveRequest& request, ReplicaId replica) {
   INVARIANT(request.phase == RequestPhase::kQueued) << "request " << request.id << " is not queued";
   request.phase = RequestPhase::kPlaced;
   request.replica = replica;
+  if (request.times.placed == TimePoint{}) {
+    request.times.placed = now_;
+    stats_[request.model_index].queue_s.observe(seconds(now_ - request.times.accepted));
+  }
 }
 
 void Ledger::unplace_preempted(LiveRequest& request) {
   unplace(request);
   ++request.num_preemptions;
   ++counts_.preempted;
+  ++stats_[request.model_index].preempted;
 }
 
 void Ledger::unplace_failed_over(LiveRequest& request) {
   unplace(request);
   ++request.num_fail_overs;
   ++counts_.failed_over;
+  ++stats_[request.model_index].failed_over;
 }
 
 void Ledger::unplace(LiveRequest& request) {
@@ -75,6 +97,7 @@ bool Ledger::on_token(LiveRequest& request, wire::OutputToken token) {
   INVARIANT_LT(request.num_output(), request.max_tokens());
   ++counts_.generated_tokens;
   request.tokens.push_back(token.token);
+  count_token(request);
   OutputStream::Piece piece = request.stream->push(token.token);
   Output output = start_output(request);
   output.text = std::move(piece.text);
@@ -132,6 +155,7 @@ void Ledger::finish(LiveRequest& request, Output output) {
   output.usage = {.prompt_tokens = request.num_prompt,
                   .completion_tokens = request.num_output(),
                   .cached_tokens = request.cached_tokens};
+  count_end(request, output);
   outputs_.push_back(std::move(output));
   if (request.charged_output) {
     const auto charged = static_cast<std::int64_t>(*request.charged_output);
@@ -141,6 +165,32 @@ void Ledger::finish(LiveRequest& request, Output output) {
   }
   deadlines_.erase({request.deadline, request.id});
   requests_.erase(request.id);
+}
+
+/// Its newest token has come.
+void Ledger::count_token(LiveRequest& request) {
+  ModelStats& stats = stats_[request.model_index];
+  ++stats.total_generation_tokens;
+  if (request.num_output() == 1) {
+    stats.time_to_first_token_s.observe(seconds(now_ - request.times.accepted));
+    stats.total_prompt_tokens += request.num_prompt;
+    stats.total_cached_tokens += request.cached_tokens;
+  } else {
+    stats.inter_token_s.observe(seconds(now_ - request.times.last_token));
+  }
+  request.times.last_token = now_;
+}
+
+void Ledger::count_end(const LiveRequest& request, const Output& output) {
+  ModelStats& stats = stats_[request.model_index];
+  ++stats.finished[static_cast<std::size_t>(output.finish)];
+  if (output.finish == wire::FinishReason::kError) {
+    ++stats.failed[static_cast<std::size_t>(output.status.code())];
+  }
+  if (request.only_scores()) stats.total_prompt_tokens += request.num_prompt;
+  stats.request_s.observe(seconds(now_ - request.times.accepted));
+  stats.prompt_tokens.observe(request.num_prompt);
+  stats.generation_tokens.observe(request.num_output());
 }
 
 std::vector<LiveRequest*> Ledger::expired(TimePoint now) {

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <utility>
@@ -41,10 +42,17 @@ class Ledger final {
     std::int64_t correction = 0;
   };
 
+  /// `num_models`: how many a request's model_index may name.
+  explicit Ledger(std::size_t num_models = 1) : stats_(num_models) {}
+
+  /// The time of what follows.
+  void set_now(TimePoint now) { now_ = now; }
+
   /// `request.id` must be new. Returns it in state queued.
   LiveRequest& accept(std::unique_ptr<LiveRequest> request);
-  /// The one Output of a request that is not accepted.
-  void refuse(const Request& request, Status status, std::uint32_t retry_after_s);
+  /// The one Output of a request that is not accepted. `model_index`: none when it names no model.
+  void refuse(const Request& request, std::optional<std::size_t> model_index, Status status,
+              std::uint32_t retry_after_s);
 
   [[nodiscard]] LiveRequest* find(RequestId id);
   void place(LiveRequest& request, ReplicaId replica);
@@ -74,6 +82,8 @@ class Ledger final {
   }
   [[nodiscard]] std::size_t num_unsettled() const { return settlements_.size(); }
   [[nodiscard]] const Counts& counts() const { return counts_; }
+  [[nodiscard]] const std::vector<ModelStats>& stats() const { return stats_; }
+  [[nodiscard]] std::uint64_t num_unknown_model() const { return num_unknown_model_; }
   [[nodiscard]] std::uint64_t num_in_flight() const { return requests_.size(); }
   /// In order of ids.
   [[nodiscard]] const std::map<RequestId, std::unique_ptr<LiveRequest>>& requests() const {
@@ -86,12 +96,17 @@ class Ledger final {
   void unplace(LiveRequest& request);
   Output start_output(LiveRequest& request);
   void finish(LiveRequest& request, Output output);
+  void count_token(LiveRequest& request);
+  void count_end(const LiveRequest& request, const Output& output);
 
   std::map<RequestId, std::unique_ptr<LiveRequest>> requests_;
   std::set<std::pair<TimePoint, RequestId>> deadlines_;
   std::vector<Output> outputs_;
   std::vector<Settlement> settlements_;
   Counts counts_;
+  std::vector<ModelStats> stats_;  ///< [models]
+  std::uint64_t num_unknown_model_ = 0;
+  TimePoint now_{};
   std::uint64_t next_order_ = 0;
 };
 

@@ -11,6 +11,7 @@
 #include "router/core/limits.h"
 #include "router/core/output_stream.h"
 #include "router/core/prefix_chain.h"
+#include "router/core/stats.h"
 #include "router/core/types.h"
 
 namespace brigade::router {
@@ -32,6 +33,7 @@ struct LiveRequest {
   wire::GenerationParams params;  ///< as resolved by check_request
   std::uint64_t seed = 0;
   TimePoint deadline = kNever;
+  RequestTimes times;
 
   bool is_open_ended = false;        ///< it names no max_tokens: as many as there is room for
   std::vector<std::int32_t> tokens;  ///< prompt, then output

@@ -27,7 +27,10 @@ std::string names(const Cluster::Models& models) {
 }  // namespace
 
 Router::Impl::Impl(RouterConfig router_config, Cluster::Models served_models)
-    : config(std::move(router_config)), models(std::move(served_models)), cluster(config, models) {
+    : config(std::move(router_config)),
+      models(std::move(served_models)),
+      ledger(models.size()),
+      cluster(config, models) {
   for (std::size_t i = 0; i < models.size(); ++i) {
     queues.emplace_back(FairQueue::Options{.bucket_edges = config.bucket_edges,
                                            .ageing = config.queue_ageing,
@@ -42,7 +45,7 @@ void Router::Impl::submit(Request request, TimePoint now) {
     return candidate->name == request.model;
   });
   if (model == models.end()) {
-    ledger.refuse(request,
+    ledger.refuse(request, std::nullopt,
                   not_found(str_cat("model: there is no ", quoted(request.model),
                                     "; this router serves ", names(models))),
                   0);
@@ -52,21 +55,21 @@ void Router::Impl::submit(Request request, TimePoint now) {
   Result<wire::GenerationParams> params =
       check_request(request, **model, max_kv_tokens(model_index));
   if (!params.ok()) {
-    ledger.refuse(request, params.status(), 0);
+    ledger.refuse(request, model_index, params.status(), 0);
     return;
   }
   std::uint32_t retry_after_s = 0;
   Status admitted = check_serving(request, model_index, retry_after_s);
   if (!admitted.ok()) {
-    ledger.refuse(request, std::move(admitted), retry_after_s);
+    ledger.refuse(request, model_index, std::move(admitted), retry_after_s);
     return;
   }
   std::unique_ptr<LiveRequest> live =
       make_request(std::move(request), model_index, std::move(*params), now);
   admitted = check_room(*live, now, retry_after_s);
   if (!admitted.ok()) {
-    ledger.refuse({.id = live->id, .prompt = std::move(live->tokens)}, std::move(admitted),
-                  retry_after_s);
+    ledger.refuse({.id = live->id, .prompt = std::move(live->tokens)}, model_index,
+                  std::move(admitted), retry_after_s);
     return;
   }
   LiveRequest& accepted = ledger.accept(std::move(live));
@@ -196,11 +199,13 @@ Router::Router(RouterConfig config, std::vector<std::shared_ptr<const ServedMode
 Router::~Router() = default;
 
 void Router::submit(Request request, TimePoint now) {
+  impl_->ledger.set_now(now);
   impl_->submit(std::move(request), now);
   impl_->pump(now);
 }
 
 void Router::cancel(RequestId request, TimePoint now) {
+  impl_->ledger.set_now(now);
   LiveRequest* live = impl_->ledger.find(request);
   if (live == nullptr) return;
   impl_->end(*live, wire::FinishReason::kCancelled, cancelled("cancelled by its client"));
@@ -208,16 +213,19 @@ void Router::cancel(RequestId request, TimePoint now) {
 }
 
 void Router::on_message(WorkerId worker, wire::FromWorker message, TimePoint now) {
+  impl_->ledger.set_now(now);
   impl_->on_message(worker, std::move(message), now);
   impl_->pump(now);
 }
 
 void Router::on_worker_lost(WorkerId worker, const std::string& reason, TimePoint now) {
+  impl_->ledger.set_now(now);
   impl_->cluster.on_worker_lost(worker, reason, now);
   impl_->pump(now);
 }
 
 Status Router::drain(ReplicaId replica, TimePoint now) {
+  impl_->ledger.set_now(now);
   RETURN_IF_ERROR(impl_->cluster.drain(replica));
   const std::size_t model_index = impl_->cluster.find_replica(replica)->model_index;
   const auto target = impl_->targets.find(replica);
@@ -232,12 +240,14 @@ Status Router::drain(ReplicaId replica, TimePoint now) {
 }
 
 void Router::close(TimePoint now) {
+  impl_->ledger.set_now(now);
   impl_->closed = true;
   impl_->cluster.close();
   impl_->pump(now);
 }
 
 void Router::advance(TimePoint now) {
+  impl_->ledger.set_now(now);
   impl_->advance(now);
   impl_->pump(now);
 }
@@ -290,6 +300,18 @@ RouterStatus Router::status() const {
   status.preempted = counts.preempted;
   status.failed_over = counts.failed_over;
   return status;
+}
+
+RouterMetrics Router::metrics() const {
+  RouterMetrics metrics{.status = status(),
+                        .models = impl_->ledger.stats(),
+                        .unknown_model = impl_->ledger.num_unknown_model()};
+  for (std::size_t i = 0; i < metrics.models.size(); ++i)
+    metrics.models[i].waiting = impl_->queues[i].size();
+  for (const auto& [id, replica] : impl_->replicas) {
+    metrics.models[replica->options().model_index].running += replica->num_requests();
+  }
+  return metrics;
 }
 
 bool Router::ready() const {

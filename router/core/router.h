@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "router/core/stats.h"
 #include "router/core/types.h"
 
 namespace brigade::router {
@@ -87,6 +88,7 @@ class Router final {
 
   [[nodiscard]] Actions take_actions();
   [[nodiscard]] RouterStatus status() const;
+  [[nodiscard]] RouterMetrics metrics() const;
   /// At least one replica is ready.
   [[nodiscard]] bool ready() const;
 

@@ -36,7 +36,12 @@ void Router::Impl::on_message(WorkerId worker, wire::FromWorker message, TimePoi
                  [&](const wire::Failed& m) { cluster.on_failed(worker, m, now); },
                  [&](const wire::Heartbeat& m) { cluster.on_heartbeat(worker, m, now); },
                  [&](const wire::StepResult& m) { on_result(worker, m, now); },
-                 [&](const wire::StageTimes& m) { cluster.on_busy(worker, m.compute_us, now); },
+                 [&](const wire::StageTimes& m) {
+                   cluster.on_busy(
+                       worker,
+                       {.compute_us = m.compute_us, .wait_us = m.wait_us, .link_us = m.link_us},
+                       now);
+                 },
              },
              message);
 }
@@ -52,7 +57,7 @@ void Router::Impl::on_result(WorkerId worker, const wire::StepResult& result, Ti
   } else if (record.tp_rank != 0 || record.pp_stage + 1 != config.pp_size) {
     applied = data_loss(str_cat("result of step ", result.step, " from the wrong rank"));
   } else {
-    cluster.on_busy(worker, result.compute_us, now);
+    cluster.on_busy(worker, {.compute_us = result.compute_us, .wait_us = result.wait_us}, now);
     applied = it->second->on_result(result, now, *this);
   }
   if (applied.ok()) {

@@ -80,6 +80,13 @@ struct Actions {
   std::vector<Output> outputs;
 };
 
+/// Where the time of a rank's steps went.
+struct RankTimes {
+  std::uint64_t compute_us = 0;  ///< sums over its stage included
+  std::uint64_t wait_us = 0;     ///< for the activations of the stage before
+  std::uint64_t link_us = 0;     ///< handing on
+};
+
 struct RankStatus {
   std::string worker;  ///< its name
   std::uint32_t pid = 0;
@@ -90,6 +97,7 @@ struct RankStatus {
   Range layers;
   float load_fraction = 0;
   double busy_fraction = 0;  ///< of the time since the last status window
+  RankTimes times;           ///< since it joined
 };
 
 struct ReplicaStatus {

@@ -91,6 +91,9 @@ Result<HttpOptions> make_http_options(const RouterOptions& options) {
   http.allow_addresses = api.allow_addresses;
   http.admin_allow_addresses = api.admin_allow_addresses;
   http.cors_origins = api.cors_origins;
+  http.access_log = api.access_log;
+  http.access_log_prompts = api.access_log_prompts;
+  http.vllm_metrics = api.vllm_metrics;
   http.version = wire::build_id();
   http.max_connections = api.max_connections;
   http.max_header_bytes = api.max_header_bytes;

@@ -192,6 +192,18 @@ void FakeService::status(std::function<void(router::RouterStatus)> done) {
   });
 }
 
+void FakeService::metrics(std::function<void(router::RouterMetrics)> done) {
+  router_.post([this, done = std::move(done)] {
+    router::RouterMetrics metrics;
+    metrics.models.resize(models_.size());
+    metrics.models[0].time_to_first_token_s.observe(0.03);
+    metrics.models[0].finished[1] = 7;
+    metrics.status.replicas.push_back(
+        {.id = 1, .model = "fake", .state = "ready", .kv_total = 10, .kv_used = 4});
+    done(std::move(metrics));
+  });
+}
+
 void FakeService::drain(router::ReplicaId replica, std::function<void(Status)> done) {
   router_.post([this, replica, done = std::move(done)] {
     if (replica != 1) return done(not_found(str_cat("there is no replica ", replica)));

@@ -69,6 +69,7 @@ class FakeService final : public router::Service {
                            std::shared_ptr<router::OutputSink> sink) override;
   void cancel(router::RequestId request) override;
   void status(std::function<void(router::RouterStatus)> done) override;
+  void metrics(std::function<void(router::RouterMetrics)> done) override;
   void drain(router::ReplicaId replica, std::function<void(Status)> done) override;
   [[nodiscard]] bool ready() const override { return is_ready; }
   [[nodiscard]] bool accepting() const override { return is_accepting; }

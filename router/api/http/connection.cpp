@@ -10,6 +10,7 @@
 #include "common/base/check.h"
 #include "router/api/http/context.h"
 #include "router/api/http/cors.h"
+#include "router/api/http/trace_context.h"
 
 namespace brigade::router {
 namespace {
@@ -156,6 +157,7 @@ bool Connection::accept_head() {
   record_.request_id = request_id_of(head).value_or(make_id("req-"));
   record_.method = head.method;
   record_.remote = peer_.to_string();
+  record_.traceparent = traceparent_of(head);
   record_.started = Clock::now();
   if (auto error = check_head_of_request()) return reject(*error), false;
   const HttpOptions& options = core_.options;
@@ -215,6 +217,9 @@ void Connection::dispatch() {
       .body = parser_->take_body(),
       .request_id = record_.request_id,
       .is_operator = core_.shared.gate.has_keys() ? account_ != nullptr : peer_.is_loopback()};
+  if (core_.options.access_log_prompts && route_.scope == Scope::kInference) {
+    record_.prompt = request.body;
+  }
   parser_.reset();
   core_.shared.body_bytes -= std::exchange(reserved_bytes_, 0);
   phase_ = Phase::kWork;

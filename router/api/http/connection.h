@@ -4,7 +4,6 @@
 #include <array>
 #include <boost/asio/steady_timer.hpp>
 #include <cstdint>
-#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -12,7 +11,9 @@
 #include <unordered_set>
 #include <utility>
 
+#include "router/api/http/access_log.h"
 #include "router/api/http/address_list.h"
+#include "router/api/http/door_metrics.h"
 #include "router/api/http/gate.h"
 #include "router/api/http/head.h"
 #include "router/api/http/http.h"
@@ -26,23 +27,12 @@ namespace brigade::router {
 
 class Connection;
 
-/// Events of a server since its start.
-struct HttpCounts {
-  /// By route and status; 0: the connection ended without an answer.
-  std::map<std::pair<std::string_view, int>, std::uint64_t> requests;
-  std::uint64_t connections = 0;          ///< taken
-  std::uint64_t connections_refused = 0;  ///< over the limit
-  std::uint64_t peers_refused = 0;        ///< not in the list of addresses
-  std::uint64_t handshakes_failed = 0;    ///< of TLS
-  std::uint64_t slow_clients = 0;         ///< cut because they did not read, or sent too slowly
-  std::uint64_t bytes_sent = 0;           ///< of answers, before TLS
-};
-
 /// What all listeners of a server share. I/O thread only.
 struct ServerShared {
   Gate gate{};
   HttpCounts counts{};
-  std::size_t body_bytes = 0;  ///< promised by the bodies being read
+  std::unique_ptr<AccessLog> access_log{};  ///< null: none
+  std::size_t body_bytes = 0;               ///< promised by the bodies being read
   bool stopping = false;
 };
 

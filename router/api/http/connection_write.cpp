@@ -152,6 +152,7 @@ void Connection::end_record() {
   if (record_.started == TimePoint{}) return;
   ++core_.shared.counts.requests[{record_.route, record_.status}];
   core_.shared.counts.bytes_sent += record_.bytes_sent;
+  if (core_.shared.access_log != nullptr) core_.shared.access_log->add(record_, Clock::now());
   record_ = {};
   ticket_.reset();
   account_ = nullptr;

@@ -2,10 +2,12 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
 
+#include "router/api/http/door_metrics.h"
 #include "router/api/http/mailbox.h"
 #include "router/api/service.h"
 
@@ -16,7 +18,9 @@ struct DoorContext {
   Service& service;
   std::shared_ptr<Mailbox> mailbox;
   std::string version;
-  std::int64_t started_s = 0;  ///< Unix time: `created` of the models
+  std::int64_t started_s = 0;                      ///< Unix time: `created` of the models
+  std::function<DoorMetrics()> door_metrics = {};  ///< on the I/O thread
+  bool vllm_metrics = false;
 };
 
 /// `prefix` and 24 random hex digits. Any thread.

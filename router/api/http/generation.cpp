@@ -26,6 +26,11 @@ ApiError failure_of(const Output& output) {
   return from_status(output.status, output.retry_after_s, output.drop_reason);
 }
 
+std::string label_of(const RequestRecord& record) {
+  return record.traceparent.empty() ? record.request_id
+                                    : str_cat(record.request_id, ", ", record.traceparent);
+}
+
 template <typename T>
 void append_all(std::vector<T>& to, std::vector<T>&& from) {
   to.insert(to.end(), std::make_move_iterator(from.begin()), std::make_move_iterator(from.end()));
@@ -36,8 +41,14 @@ void append_all(std::vector<T>& to, std::vector<T>&& from) {
 /// Brings the outputs of one choice to the I/O thread.
 class GenerationCall::Sink final : public OutputSink {
  public:
-  Sink(std::shared_ptr<GenerationCall> call, std::shared_ptr<Mailbox> mailbox, std::size_t index)
-      : call_(std::move(call)), mailbox_(std::move(mailbox)), index_(index) {}
+  Sink(std::shared_ptr<GenerationCall> call, std::shared_ptr<Mailbox> mailbox, std::size_t index,
+       std::string label)
+      : call_(std::move(call)),
+        mailbox_(std::move(mailbox)),
+        index_(index),
+        label_(std::move(label)) {}
+
+  [[nodiscard]] std::string_view label() const override { return label_; }
 
   void on_output(Output output) override {
     mailbox_->post([call = call_, index = index_, output = std::move(output)]() mutable {
@@ -49,6 +60,7 @@ class GenerationCall::Sink final : public OutputSink {
   std::shared_ptr<GenerationCall> call_;
   std::shared_ptr<Mailbox> mailbox_;
   std::size_t index_;
+  std::string label_;
 };
 
 void GenerationCall::start(Api api, std::string body) {
@@ -93,7 +105,8 @@ void GenerationCall::submit(PreparedGeneration prepared) {
     Request request = prepared_.request(i);
     request.tenant = exchange_->record().tenant;
     choices_[i].id = context_->service.submit(
-        std::move(request), std::make_shared<Sink>(shared_from_this(), context_->mailbox, i));
+        std::move(request), std::make_shared<Sink>(shared_from_this(), context_->mailbox, i,
+                                                   label_of(exchange_->record())));
   }
 }
 
@@ -112,7 +125,10 @@ void GenerationCall::on_output(std::size_t index, Output output) {
   if (exchange_ == nullptr) return;
   exchange_->count_tokens(0, static_cast<std::uint32_t>(output.tokens.size()));
   const bool end = is_end(output);
-  if (end) exchange_->record().finish_reason = wire::to_string(output.finish);
+  if (end) {
+    exchange_->record().finish_reason = wire::to_string(output.finish);
+    exchange_->record().cached_tokens += output.usage.cached_tokens;
+  }
   if (is_failure(output)) return fail(failure_of(output));
   if (prepared_.answer.stream) {
     stream_output(choice, std::move(output));

@@ -9,6 +9,7 @@
 #include "router/api/http/error.h"
 #include "router/api/http/generation.h"
 #include "router/api/http/json_write.h"
+#include "router/api/http/metrics_text.h"
 #include "router/api/http/prepare.h"
 
 namespace brigade::router {
@@ -22,6 +23,10 @@ class Routes::PendingReply final : public Call, public std::enable_shared_from_t
   /// Any thread.
   void give(HttpReply reply) {
     mailbox_->post([self = shared_from_this(), reply = std::move(reply)] { self->answer(reply); });
+  }
+  /// Any thread; `make` is called on the I/O thread.
+  void give_made(std::function<HttpReply()> make) {
+    mailbox_->post([self = shared_from_this(), make = std::move(make)] { self->answer(make()); });
   }
   void on_gone() override { exchange_ = nullptr; }
   void on_shutdown() override { answer(to_reply(overloaded("The server is shutting down."))); }
@@ -55,6 +60,7 @@ const Routes::Route Routes::kRoutes[] = {
     {"/readyz", false, "GET", Scope::kOpen, &Routes::ready},
     {"/version", false, "GET", Scope::kOpen, &Routes::version},
     {"/status", false, "GET", Scope::kAdmin, &Routes::status},
+    {"/metrics", false, "GET", Scope::kMetrics, &Routes::metrics},
     {"/drain", false, "POST", Scope::kAdmin, &Routes::drain},
 };
 
@@ -183,6 +189,21 @@ std::shared_ptr<Call> Routes::status(HttpRequest&, const std::shared_ptr<Exchang
   auto call = std::make_shared<PendingReply>(context_->mailbox, exchange);
   context_->service.status(
       [call](const RouterStatus& status) { call->give({.body = status_json(status)}); });
+  return call;
+}
+
+std::shared_ptr<Call> Routes::metrics(HttpRequest&, const std::shared_ptr<Exchange>& exchange) {
+  auto call = std::make_shared<PendingReply>(context_->mailbox, exchange);
+  context_->service.metrics([call, context = context_](const RouterMetrics& metrics) {
+    call->give_made([context, metrics] {
+      std::vector<std::string> names;
+      for (const auto& model : context->service.models())
+        names.push_back(model->name);
+      return HttpReply{
+          .body = metrics_text(metrics, context->door_metrics(), names, context->vllm_metrics),
+          .content_type = "text/plain; version=0.0.4; charset=utf-8"};
+    });
+  });
   return call;
 }
 

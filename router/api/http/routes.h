@@ -44,6 +44,7 @@ class Routes final {
   std::shared_ptr<Call> ready(HttpRequest&, const std::shared_ptr<Exchange>&);
   std::shared_ptr<Call> version(HttpRequest&, const std::shared_ptr<Exchange>&);
   std::shared_ptr<Call> status(HttpRequest&, const std::shared_ptr<Exchange>&);
+  std::shared_ptr<Call> metrics(HttpRequest&, const std::shared_ptr<Exchange>&);
   std::shared_ptr<Call> drain(HttpRequest&, const std::shared_ptr<Exchange>&);
 
   std::shared_ptr<Call> in_pool(HttpReply (*answer)(const Service&, std::string_view),

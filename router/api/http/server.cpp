@@ -57,11 +57,19 @@ struct HttpServer::Impl {
         mailbox(
             std::make_shared<Mailbox>([this] { asio::post(io, [box = mailbox] { box->run(); }); })),
         routes(std::make_shared<const DoorContext>(
-            DoorContext{service, mailbox, options.version, unix_seconds()})) {}
+            DoorContext{.service = service,
+                        .mailbox = mailbox,
+                        .version = options.version,
+                        .started_s = unix_seconds(),
+                        .door_metrics = [this] { return door_metrics(); },
+                        .vllm_metrics = options.vllm_metrics})) {}
 
   Status listen() {
     ASSIGN_OR_RETURN(const Secrets secrets, load_secrets(options));
     if (secrets.keys) shared.gate.set_keys(*secrets.keys);
+    if (!options.access_log.empty()) {
+      ASSIGN_OR_RETURN(shared.access_log, AccessLog::open(options.access_log));
+    }
     const bool apart = options.admin.has_value();
     ASSIGN_OR_RETURN(auto clients, AddressList::parse(options.allow_addresses));
     RETURN_IF_ERROR(
@@ -90,6 +98,14 @@ struct HttpServer::Impl {
     for (std::size_t i = 0; i < listeners.size() && secrets.tls != nullptr; ++i) {
       if (i == 0 || !is_loopback(*options.admin)) listeners[i]->set_tls(secrets.tls);
     }
+  }
+
+  [[nodiscard]] DoorMetrics door_metrics() const {
+    DoorMetrics metrics{.counts = shared.counts, .refusals = shared.gate.refusals()};
+    for (const auto& listener : listeners)
+      metrics.open_connections += listener->num_connections();
+    if (shared.access_log) metrics.access_log_dropped = shared.access_log->dropped();
+    return metrics;
   }
 
   void for_each_connection(const std::function<void(Connection&)>& function) {
@@ -146,6 +162,7 @@ std::string HttpServer::admin_url() const {
 }
 
 Status HttpServer::reload() {
+  if (impl_->shared.access_log) impl_->shared.access_log->reopen();
   ASSIGN_OR_RETURN(Secrets secrets, load_secrets(impl_->options));
   impl_->mailbox->post(
       [state = impl_.get(), secrets = std::move(secrets)] { state->use(secrets); });

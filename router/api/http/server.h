@@ -35,6 +35,9 @@ struct HttpOptions {
   std::vector<std::string> allow_addresses;        ///< see AddressList; of clients at `at`
   std::vector<std::string> admin_allow_addresses;  ///< of clients at `admin`
   std::vector<std::string> cors_origins;           ///< whose pages may read answers
+  std::string access_log;                          ///< file, or `-` for standard error; empty: none
+  bool access_log_prompts = false;                 ///< with the bodies of requests
+  bool vllm_metrics = false;                       ///< /metrics has vLLM's names too
   std::string version = "unknown";
 
   std::size_t max_connections = 4096;  ///< above: 503
@@ -78,8 +81,8 @@ class HttpServer final {
   /// Of the admin address; url() when there is none of its own.
   [[nodiscard]] std::string admin_url() const;
 
-  /// Reads the keys, certificate and TLS key again; connections and requests go on. On an error
-  /// (of any of them) what was there stays, all of it.
+  /// Opens the access log by its name and reads the keys, certificate and TLS key again;
+  /// connections and requests go on. On an error (of any of them) what was there stays, all of it.
   Status reload();
 
   /// No new connections or requests from now on; idle connections close; answers in work go on

@@ -49,6 +49,55 @@ TEST_CASE("a request goes from queued to placed to ended, with one last output")
   CHECK_EQ(ledger.counts().completed, 1);
 }
 
+TEST_CASE("a model's statistics have each request's times, tokens and end") {
+  using std::chrono::milliseconds;
+  Ledger ledger(2);
+  const TimePoint start{seconds(100)};
+  const auto at = [&](int ms) { ledger.set_now(start + milliseconds(ms)); };
+  at(0);
+  auto made = make_request(1, 3);
+  made->model_index = 1;
+  made->cached_tokens = 1;
+  LiveRequest& request = ledger.accept(std::move(made));
+  at(40);
+  ledger.place(request, 0);
+  at(90);
+  CHECK_FALSE(ledger.on_token(request, {.token = FakeTokenizer::kA}));
+  ledger.unplace_preempted(request);
+  at(100);
+  ledger.place(request, 0);  // waits again, but is counted once
+  at(390);
+  CHECK_FALSE(ledger.on_token(request, {.token = FakeTokenizer::kA}));
+  at(400);
+  CHECK(ledger.on_token(request, {.token = FakeTokenizer::kA}));
+  ledger.refuse({.id = 2}, 1, resource_exhausted("full"), 1);
+  ledger.refuse({.id = 3}, std::nullopt, not_found("none"), 0);
+  LiveRequest& late = ledger.accept(make_request(4, 3));
+  at(1400);
+  ledger.end(late, wire::FinishReason::kError, deadline_exceeded("late"));
+
+  const ModelStats& stats = ledger.stats()[1];
+  CHECK(stats.queue_s.sum() == doctest::Approx(0.04));
+  CHECK(stats.time_to_first_token_s.sum() == doctest::Approx(0.09));
+  CHECK(stats.inter_token_s.sum() == doctest::Approx(0.31));
+  CHECK(stats.request_s.sum() == doctest::Approx(0.4));
+  CHECK_EQ(stats.total_prompt_tokens, 2);
+  CHECK_EQ(stats.total_cached_tokens, 1);
+  CHECK_EQ(stats.total_generation_tokens, 3);
+  CHECK_EQ(stats.preempted, 1);
+  CHECK_EQ(stats.finished[static_cast<std::size_t>(wire::FinishReason::kLength)], 1);
+  CHECK_EQ(stats.refused[static_cast<std::size_t>(StatusCode::kResourceExhausted)], 1);
+  CHECK_EQ(ledger.num_unknown_model(), 1);
+  const ModelStats& other = ledger.stats()[0];
+  CHECK_EQ(other.failed[static_cast<std::size_t>(StatusCode::kDeadlineExceeded)], 1);
+  CHECK(other.request_s.sum() == doctest::Approx(1));
+  CHECK_EQ(other.total_prompt_tokens, 0);
+  std::uint64_t observed = 0;
+  for (const std::uint64_t count : stats.inter_token_s.counts())
+    observed += count;
+  CHECK_EQ(observed, 2);
+}
+
 TEST_CASE("the scored prompt goes out once, with the first token") {
   Ledger ledger;
   auto made = make_request(1, 5);
