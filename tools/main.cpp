@@ -348,9 +348,8 @@ int run_main(int argc, char** argv) {
                    chosen.empty() ? "" : chosen.front()->get_name() + " ", "--help\n");
   });
   Action action;
-  for (auto* add :
-       {add_up, add_run, add_chat, add_status, add_drain, add_tokenize, add_inspect, add_keys,
-        add_api_keys}) {
+  for (auto* add : {add_up, add_run, add_chat, add_status, add_drain, add_tokenize, add_inspect,
+                    add_keys, add_api_keys}) {
     add(app, action);
   }
   const auto commands = app.get_subcommands([](CLI::App*) { return true; });

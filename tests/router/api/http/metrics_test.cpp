@@ -85,10 +85,10 @@ TEST_CASE("a traceparent is taken when it is well formed, and nothing else") {
   for (const std::string& bad :
        {std::string(), good + "-more", good + "0", good.substr(1), "ff" + good.substr(2),
         "01" + good.substr(2) + "more", "00_" + good.substr(3), "0g" + good.substr(2),
-        "00-00000000000000000000000000000000-00f067aa0ba902b7-01",
-        "00-4bf92f3577b34da6a3ce929d0e0e4736-0000000000000000-01",
-        "00-4BF92F3577B34DA6A3CE929D0E0E4736-00f067aa0ba902b7-01",
-        "00-4bf92f3577b34da6a3ce929d0e0e473\"-00f067aa0ba902b7-01"}) {
+        std::string("00-00000000000000000000000000000000-00f067aa0ba902b7-01"),
+        std::string("00-4bf92f3577b34da6a3ce929d0e0e4736-0000000000000000-01"),
+        std::string("00-4BF92F3577B34DA6A3CE929D0E0E4736-00f067aa0ba902b7-01"),
+        std::string("00-4bf92f3577b34da6a3ce929d0e0e473\"-00f067aa0ba902b7-01")}) {
     CAPTURE(bad);
     CHECK(taken(bad).empty());
   }
