@@ -51,6 +51,12 @@ void check_rms_norm(const ConstMatrix& x, std::span<const float> weight, const M
   INVARIANT_EQ(x.cols, static_cast<std::int64_t>(weight.size()));
 }
 
+void check_head_norm(const Matrix& x, std::span<const float> weight) {
+  check_matrix(x);
+  INVARIANT(!weight.empty() && x.cols % static_cast<std::int64_t>(weight.size()) == 0)
+      << x.cols << " columns in heads of " << weight.size();
+}
+
 void check_linear(const Weight& w, const ConstMatrix& x, const Matrix& out) {
   check_matrix(x);
   check_matrix(out);
@@ -89,9 +95,11 @@ void check_copy_block(const KvCache& cache, std::int64_t from, std::int64_t to) 
 }
 
 void check_attention(const KvCache& cache, std::int64_t layer, const ConstMatrix& q,
-                     const AttentionBatch& batch, const Matrix& out) {
+                     const AttentionBatch& batch, const AttentionParams& params,
+                     const Matrix& out) {
   check_layer(cache, layer);
   check_same_shape(q, out);
+  INVARIANT(params.window >= 0 && params.soft_cap >= 0) << params.window << ' ' << params.soft_cap;
   const KvShape& shape = cache.shape();
   INVARIANT_EQ(q.cols % (shape.num_kv_heads * shape.head_dim), 0);
   const std::size_t sequences = batch.context_lens.size();
@@ -105,7 +113,7 @@ void check_attention(const KvCache& cache, std::int64_t layer, const ConstMatrix
   check_sequences(batch, cache.num_blocks());
 }
 
-void check_silu_mul(const ConstMatrix& gate_up, const Matrix& out) {
+void check_gate(const ConstMatrix& gate_up, const Matrix& out) {
   check_matrix(gate_up);
   check_matrix(out);
   INVARIANT_EQ(gate_up.rows, out.rows);
@@ -114,6 +122,35 @@ void check_silu_mul(const ConstMatrix& gate_up, const Matrix& out) {
 
 void check_add(const Matrix& x, const ConstMatrix& y) {
   check_same_shape(x, y);
+}
+
+void check_add_bias(const Matrix& x, std::span<const float> bias) {
+  check_matrix(x);
+  INVARIANT_EQ(x.cols, static_cast<std::int64_t>(bias.size()));
+}
+
+void check_soft_cap(const Matrix& x, float cap) {
+  check_matrix(x);
+  INVARIANT(cap > 0) << cap;
+}
+
+void check_route(const model::ExpertSpec& spec, const ConstMatrix& logits,
+                 std::span<const std::int32_t> experts, std::span<const float> weights) {
+  check_matrix(logits);
+  INVARIANT_EQ(logits.cols, spec.num_experts);
+  INVARIANT(spec.num_used >= 1 && spec.num_used <= spec.num_experts) << spec.num_used;
+  INVARIANT_EQ(static_cast<std::int64_t>(experts.size()), logits.rows * spec.num_used);
+  INVARIANT_EQ(experts.size(), weights.size());
+}
+
+void check_rows(const ConstMatrix& table, std::span<const std::int32_t> rows,
+                const ConstMatrix& part) {
+  check_matrix(table);
+  check_matrix(part);
+  INVARIANT_EQ(table.cols, part.cols);
+  INVARIANT_EQ(part.rows, static_cast<std::int64_t>(rows.size()));
+  for (const std::int32_t row : rows)
+    INVARIANT(row >= 0 && row < table.rows) << "row " << row << " of " << table.rows;
 }
 
 Status check_kv_shape(const KvShape& shape, std::int64_t num_blocks) {

@@ -11,6 +11,7 @@
 #include "common/base/partition.h"
 #include "common/base/status.h"
 #include "common/model/gguf.h"
+#include "common/model/spec.h"
 
 /// The op set a decoder is written against. One implementation a device: kernels/cpu (Highway),
 /// kernels/reference (naive, double accumulation: the oracle of tests). All activations are f32,
@@ -138,6 +139,12 @@ struct RopeAngles {
   ConstMatrix sin;
 };
 
+struct AttentionParams {
+  float scale = 1;          ///< scores are multiplied by it
+  float soft_cap = 0;       ///< c: they then become c tanh(score / c); 0: they stay
+  std::int64_t window = 0;  ///< positions a row sees, its own included; 0: all before it
+};
+
 class Ops {
  public:
   virtual ~Ops() = default;
@@ -158,6 +165,10 @@ class Ops {
   /// the same.
   virtual void rms_norm(ConstMatrix x, std::span<const float> weight, float eps, Matrix out) = 0;
 
+  /// The same for each head of weight.size() dimensions, as they lie one after another in each row
+  /// of x, in place.
+  virtual void head_norm(Matrix x, std::span<const float> weight, float eps) = 0;
+
   /// out = x w^T. x: [num_tokens, w.cols], out: [num_tokens, w.rows].
   virtual void linear(const Weight& w, ConstMatrix x, Matrix out) = 0;
 
@@ -174,18 +185,45 @@ class Ops {
   /// Copies all layers' keys and values of block `from` to block `to`, another one.
   virtual void copy_block(KvCache& cache, std::int64_t from, std::int64_t to) = 0;
 
-  /// Causal grouped-query attention over the cache: row at position p sees positions 0..p. q and
-  /// out: [num_tokens, num_heads * head_dim]; scores are multiplied by `scale`. Softmax runs in
-  /// fixed chunks counted from position 0, so the result does not depend on how a prompt was cut.
+  /// Causal grouped-query attention over the cache: row at position p sees positions p - window + 1
+  /// to p. q and out: [num_tokens, num_heads * head_dim]. Softmax runs in fixed chunks counted from
+  /// position 0, so the result does not depend on how a prompt was cut.
   virtual void attention(const KvCache& cache, std::int64_t layer, ConstMatrix q,
-                         const AttentionBatch& batch, float scale, Matrix out) = 0;
+                         const AttentionBatch& batch, const AttentionParams& params,
+                         Matrix out) = 0;
 
-  /// out = silu(gate) * up with gate_up = [num_tokens, gate | up], out: [num_tokens, gate_up.cols /
-  /// 2].
-  virtual void silu_mul(ConstMatrix gate_up, Matrix out) = 0;
+  /// out = activation(gate) * up with gate_up = [num_tokens, gate | up], out: [num_tokens,
+  /// gate_up.cols / 2].
+  virtual void gate(model::Activation activation, ConstMatrix gate_up, Matrix out) = 0;
 
   /// x += y.
   virtual void add(Matrix x, ConstMatrix y) = 0;
+
+  /// Every row of x += bias. bias: [x.cols].
+  virtual void add_bias(Matrix x, std::span<const float> bias) = 0;
+
+  /// x = 0.
+  virtual void clear(Matrix x) = 0;
+
+  /// x *= factor.
+  virtual void scale(Matrix x, float factor) = 0;
+
+  /// x = cap tanh(x / cap).
+  virtual void soft_cap(Matrix x, float cap) = 0;
+
+  /// Chooses for each row of logits [num_tokens, num_experts] the num_used experts with the largest
+  /// (a tie goes to the lower one) and gives them in rising order with their weights: their share
+  /// of the softmax over all experts, made to sum to 1 where the spec says so, times its scale.
+  /// experts, weights: [num_tokens, num_used], where the host can read them.
+  virtual void route(const model::ExpertSpec& spec, ConstMatrix logits,
+                     std::span<std::int32_t> experts, std::span<float> weights) = 0;
+
+  /// out[i, :] = x[rows[i], :].
+  virtual void gather_rows(ConstMatrix x, std::span<const std::int32_t> rows, Matrix out) = 0;
+
+  /// out[rows[i], :] += weights[i] * x[i, :]. No row twice.
+  virtual void scatter_add(ConstMatrix x, std::span<const std::int32_t> rows,
+                           std::span<const float> weights, Matrix out) = 0;
 };
 
 struct CpuOptions {

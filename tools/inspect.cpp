@@ -60,7 +60,9 @@ std::int64_t layer_of(std::string_view name) {
 /// How the tensors of a stage are shared out, one of its ranks.
 struct Share {
   double heads = 1;
+  double kv_heads = 1;  ///< of all ranks together more than 1 where KV heads are on several
   double ffn = 1;
+  double expert_ffn = 1;
   double vocab = 1;
 };
 
@@ -73,8 +75,16 @@ double share_of(const TensorInfo& tensor, const ModelSpec& spec, const RankMemor
   const bool last = rank.layers.end == spec.num_layers;
   if (layer >= 0) {
     if (!rank.layers.contains(layer)) return 0;
-    if (tensor.rows == 1) return bytes;
-    return bytes * (tensor.name.find(".ffn_") != std::string::npos ? share.ffn : share.heads);
+    const auto is = [&](std::string_view part) {
+      return tensor.name.find(part) != std::string::npos;
+    };
+    if (tensor.rows == 1 || is(".ffn_gate_inp.")) return bytes;
+    if (is(".ffn_")) return bytes * (spec.layer(layer).has_experts ? share.expert_ffn : share.ffn);
+    if (is(".attn_k.") || is(".attn_v.")) return bytes * share.kv_heads;
+    if (!is(".attn_qkv.")) return bytes * share.heads;
+    const auto q = static_cast<double>(spec.num_heads);
+    const auto kv = 2 * static_cast<double>(spec.num_kv_heads);
+    return bytes * (q * share.heads + kv * share.kv_heads) / (q + kv);
   }
   if (tensor.name == "token_embd.weight") {
     return first || (last && spec.tied_embeddings) ? bytes * share.vocab : 0;
@@ -86,8 +96,10 @@ double share_of(const TensorInfo& tensor, const ModelSpec& spec, const RankMemor
 std::uint64_t scratch_bytes(const ModelSpec& spec, const RankMemory& rank, const Share& share) {
   const auto part = [](std::int64_t size, double of) { return static_cast<double>(size) * of; };
   const double row = 2.0 * static_cast<double>(spec.hidden_size) +
-                     part(2 * (spec.num_heads + spec.num_kv_heads) * spec.head_dim, share.heads) +
-                     part(3 * spec.intermediate_size, share.ffn);
+                     part(2 * spec.num_heads * spec.head_dim, share.heads) +
+                     part(2 * spec.num_kv_heads * spec.head_dim, share.kv_heads) +
+                     part(3 * spec.intermediate_size, share.ffn) +
+                     part(3 * spec.experts.intermediate_size, share.expert_ffn);
   const double logits = rank.layers.end == spec.num_layers
                             ? static_cast<double>(kLogitRows * (spec.hidden_size + spec.vocab_size))
                             : 0.0;
@@ -107,8 +119,11 @@ void count_ranks(const GgufFile& file, Inspection& inspection) {
       RankMemory rank{.pp_stage = static_cast<std::int64_t>(stage),
                       .tp_rank = static_cast<std::int64_t>(r),
                       .layers = stages[stage]};
-      const Share share{.heads = part(split.kv_heads[r], spec.num_kv_heads),
+      const Range expert_ffn = split.expert_ffn.empty() ? Range{} : split.expert_ffn[r];
+      const Share share{.heads = part(split.heads[r], spec.num_heads),
+                        .kv_heads = part(split.kv_heads[r], spec.num_kv_heads),
                         .ffn = part(split.ffn[r], spec.intermediate_size),
+                        .expert_ffn = part(expert_ffn, spec.experts.intermediate_size),
                         .vocab = part(split.vocab[r], spec.vocab_size)};
       double weights = 0;
       for (const TensorInfo& tensor : file.tensors())

@@ -30,8 +30,8 @@ void visit_keys(Topology& t, Visitor&& visit) {
   visit(Key{"model",
             "Path of the model, a GGUF file. Empty: the one that tools/fetch-model put in place."},
         t.model);
-  visit(Key{"tp", "Tensor-parallel ranks of each stage (at most the model's number of KV heads).",
-            1, 1024},
+  visit(Key{"tp", "Tensor-parallel ranks of each stage (at most the model's number of heads).", 1,
+            1024},
         t.tp);
   visit(
       Key{"pp", "Pipeline stages of each replica (at most the model's number of layers).", 1, 1024},

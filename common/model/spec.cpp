@@ -2,26 +2,16 @@
 #include "common/model/spec.h"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
-#include <set>
 
 #include "common/base/strings.h"
+#include "common/model/architecture.h"
 #include "common/model/gguf.h"
+#include "common/model/spec_keys.h"
+#include "common/model/spec_parts.h"
 
 namespace brigade::model {
 namespace {
-
-/// What tells one GGUF architecture from another. A new family is a new row (and new columns where
-/// it needs them).
-struct Architecture {
-  std::string_view name;
-  RopeStyle rope_style;
-};
-
-constexpr std::array<Architecture, 1> kArchitectures = {{
-    {"llama", RopeStyle::kAdjacent},
-}};
 
 constexpr std::int64_t kMaxLayers = 1024;
 constexpr std::int64_t kMaxHidden = 1 << 17;
@@ -30,65 +20,10 @@ constexpr std::int64_t kMaxHeads = 1024;
 constexpr std::int64_t kMaxHeadDim = 1024;
 constexpr std::int64_t kMaxVocab = 1 << 22;
 constexpr std::int64_t kMaxContext = 1 << 24;
+constexpr std::int64_t kMaxExperts = 1024;
+constexpr std::int64_t kSoftmaxGating = 1;
 
-/// Metadata below `{architecture}.`, range-checked.
-class Keys {
- public:
-  Keys(const GgufFile& file, std::string_view architecture) : file_(file), prefix_(architecture) {}
-
-  [[nodiscard]] std::string key(std::string_view name) const { return str_cat(prefix_, ".", name); }
-  [[nodiscard]] bool has(std::string_view name) const { return file_.has(key(name)); }
-
-  /// A scalar, or a per-layer array whose entries are all the same.
-  [[nodiscard]] Result<std::int64_t> integer(std::string_view name, std::int64_t min,
-                                             std::int64_t max) const {
-    const std::string full = key(name);
-    auto scalar = file_.integer(full);
-    if (!scalar.ok()) {
-      const auto array = file_.integers(full);
-      if (!array.ok() || array->empty()) return scalar.status();
-      if (std::adjacent_find(array->begin(), array->end(), std::not_equal_to<>()) != array->end()) {
-        return invalid_argument(
-            str_cat("key ", quoted(full), " differs between layers, which is not supported"));
-      }
-      scalar = array->front();
-    }
-    if (*scalar < min || *scalar > max) {
-      return data_loss(
-          str_cat("key ", quoted(full), " is ", *scalar, "; ", min, " to ", max, " is allowed"));
-    }
-    return scalar;
-  }
-
-  [[nodiscard]] Result<std::int64_t> integer_or(std::string_view name, std::int64_t fallback,
-                                                std::int64_t min, std::int64_t max) const {
-    if (!has(name)) return fallback;
-    return integer(name, min, max);
-  }
-
-  /// Above `min` (not equal) and at most `max`; NaN is neither.
-  [[nodiscard]] Result<double> number(std::string_view name, double min, double max) const {
-    const std::string full = key(name);
-    ASSIGN_OR_RETURN(const double value, file_.number(full));
-    if (!(value > min && value <= max)) {
-      return data_loss(str_cat("key ", quoted(full), " is ", value, "; above ", min, " up to ", max,
-                               " is allowed"));
-    }
-    return value;
-  }
-
-  [[nodiscard]] Result<double> number_or(std::string_view name, double fallback, double min,
-                                         double max) const {
-    if (!has(name)) return fallback;
-    return number(name, min, max);
-  }
-
- private:
-  const GgufFile& file_;
-  std::string prefix_;
-};
-
-Status read_sizes(const Keys& keys, ModelSpec& spec) {
+Status read_sizes(const SpecKeys& keys, ModelSpec& spec) {
   ASSIGN_OR_RETURN(spec.num_layers, keys.integer("block_count", 1, kMaxLayers));
   ASSIGN_OR_RETURN(spec.context_length, keys.integer("context_length", 1, kMaxContext));
   ASSIGN_OR_RETURN(spec.hidden_size, keys.integer("embedding_length", 1, kMaxHidden));
@@ -96,15 +31,10 @@ Status read_sizes(const Keys& keys, ModelSpec& spec) {
                    keys.integer("feed_forward_length", 1, kMaxIntermediate));
   ASSIGN_OR_RETURN(const double eps, keys.number("attention.layer_norm_rms_epsilon", 0, 1));
   spec.rms_norm_eps = static_cast<float>(eps);
-  ASSIGN_OR_RETURN(const auto num_experts, keys.integer_or("expert_count", 0, 0, 1 << 16));
-  if (num_experts > 0) {
-    return invalid_argument(str_cat("key ", quoted(keys.key("expert_count")), " is ", num_experts,
-                                    ": mixtures of experts are not supported"));
-  }
   return {};
 }
 
-Status read_heads(const Keys& keys, ModelSpec& spec) {
+Status read_heads(const SpecKeys& keys, ModelSpec& spec) {
   ASSIGN_OR_RETURN(spec.num_heads, keys.integer("attention.head_count", 1, kMaxHeads));
   ASSIGN_OR_RETURN(spec.num_kv_heads,
                    keys.integer_or("attention.head_count_kv", spec.num_heads, 1, kMaxHeads));
@@ -131,142 +61,95 @@ Status read_heads(const Keys& keys, ModelSpec& spec) {
   return {};
 }
 
-/// Divisors of the inverse frequencies: the tensor `rope_freqs` (llama 3's scaling), or one factor
-/// for all.
-Status read_rope_divisors(const GgufFile& file, const Keys& keys, ModelSpec& spec) {
-  const auto half = spec.rotary_dim / 2;
-  if (keys.has("rope.scaling.type")) {
-    ASSIGN_OR_RETURN(const auto type, file.string(keys.key("rope.scaling.type")));
-    if (type == "linear") {
-      ASSIGN_OR_RETURN(const double factor, keys.number("rope.scaling.factor", 0, 1e6));
-      spec.rope_divisors.assign(static_cast<std::size_t>(half), static_cast<float>(factor));
-    } else if (type != "none") {
-      return invalid_argument(str_cat("key ", quoted(keys.key("rope.scaling.type")), " is ",
-                                      quoted(type), ", which is not supported"));
-    }
-  }
-  const TensorInfo* freqs = file.find_tensor("rope_freqs.weight");
-  if (freqs == nullptr) return {};
-  if (freqs->type != TensorType::kF32 || freqs->rows != 1 || freqs->cols != half) {
-    return data_loss(str_cat("tensor \"rope_freqs.weight\" is ", to_string(freqs->type), " [",
-                             freqs->rows, ", ", freqs->cols, "], not F32 [1, ", half, "]"));
-  }
-  ASSIGN_OR_RETURN(spec.rope_divisors, freqs->read_floats());
-  for (float divisor : spec.rope_divisors) {
-    if (!(divisor > 0 && std::isfinite(divisor))) {
-      return data_loss(str_cat("tensor \"rope_freqs.weight\" holds ", divisor));
-    }
+Status read_experts(const SpecKeys& keys, ModelSpec& spec) {
+  ExpertSpec& experts = spec.experts;
+  ASSIGN_OR_RETURN(experts.num_experts, keys.integer_or("expert_count", 0, 0, kMaxExperts));
+  if (experts.num_experts == 0) return {};
+  ASSIGN_OR_RETURN(experts.num_used, keys.integer("expert_used_count", 1, experts.num_experts));
+  ASSIGN_OR_RETURN(
+      experts.intermediate_size,
+      keys.integer_or("expert_feed_forward_length", spec.intermediate_size, 1, kMaxIntermediate));
+  ASSIGN_OR_RETURN(experts.normalized, keys.boolean_or("expert_weights_norm", true));
+  ASSIGN_OR_RETURN(const double scale, keys.number_or("expert_weights_scale", 1, 0, 1e6));
+  experts.scale = static_cast<float>(scale);
+  ASSIGN_OR_RETURN(const auto gating,
+                   keys.integer_or("expert_gating_func", kSoftmaxGating, 0, 255));
+  if (gating != kSoftmaxGating) {
+    return invalid_argument(str_cat("key ", quoted(keys.key("expert_gating_func")), " is ", gating,
+                                    "; only ", kSoftmaxGating, " (softmax) is supported"));
   }
   return {};
 }
 
-Status read_rope(const GgufFile& file, const Keys& keys, ModelSpec& spec) {
-  ASSIGN_OR_RETURN(spec.rotary_dim,
-                   keys.integer_or("rope.dimension_count", spec.head_dim, 2, spec.head_dim));
-  if (spec.rotary_dim % 2 != 0) {
-    return data_loss(str_cat("key ", quoted(keys.key("rope.dimension_count")), " is ",
-                             spec.rotary_dim, ", which is odd"));
+/// Scores' and logits' scales and caps.
+Status read_scales(const SpecKeys& keys, const Architecture& architecture, ModelSpec& spec) {
+  const bool wide = spec.num_layers == architecture.wide_scale_layers;
+  const auto dimensions =
+      static_cast<double>(wide ? spec.hidden_size / spec.num_heads : spec.head_dim);
+  ASSIGN_OR_RETURN(const double scale,
+                   keys.number_or("attention.scale", 1 / std::sqrt(dimensions), 0, 1e6));
+  spec.attention_scale = static_cast<float>(scale);
+  const auto cap = [&](std::string_view name, double fallback, float& to) -> Status {
+    // Files of models without a cap may hold a 0.
+    ASSIGN_OR_RETURN(const double value, keys.number_or(name, fallback, -1e-30, 1e6));
+    to = static_cast<float>(value);
+    return {};
+  };
+  RETURN_IF_ERROR(
+      cap("attn_logit_softcapping", architecture.attention_soft_cap, spec.attention_soft_cap));
+  RETURN_IF_ERROR(cap("final_logit_softcapping", architecture.final_soft_cap, spec.final_soft_cap));
+  if (architecture.scale_embedding) {
+    spec.embedding_scale = std::sqrt(static_cast<float>(spec.hidden_size));
   }
-  ASSIGN_OR_RETURN(spec.rope_theta, keys.number_or("rope.freq_base", 10000, 0, 1e12));
-  return read_rope_divisors(file, keys, spec);
+  return {};
 }
 
-/// Looks for the tensors of an architecture, and remembers which of the file's are known.
-class TensorChecker {
- public:
-  explicit TensorChecker(const GgufFile& file) : file_(file) {}
-
-  Status need(const std::string& name, std::int64_t rows, std::int64_t cols) {
-    const TensorInfo* tensor = file_.find_tensor(name);
-    if (tensor == nullptr) return data_loss(str_cat("tensor ", quoted(name), " is missing"));
-    known_.insert(name);
-    if (tensor->rows != rows || tensor->cols != cols) {
-      return data_loss(str_cat("tensor ", quoted(name), " is [", tensor->rows, ", ", tensor->cols,
-                               "], not [", rows, ", ", cols, "]"));
-    }
-    return {};
-  }
-
-  /// A vector that is applied as it is: never quantised.
-  Status need_vector(const std::string& name, std::int64_t size) {
-    RETURN_IF_ERROR(need(name, 1, size));
-    const TensorType type = file_.find_tensor(name)->type;
-    if (block_elements(type) == 1) return {};
-    return invalid_argument(str_cat("tensor ", quoted(name), " is stored as ", to_string(type),
-                                    "; a norm must be F32, F16 or BF16"));
-  }
-
-  void allow(const std::string& name) { known_.insert(name); }
-
-  /// A tensor nobody asked for (a bias, an adapter) would be ignored, and the output wrong without
-  /// a word.
-  [[nodiscard]] Status all_known() const {
-    for (const TensorInfo& tensor : file_.tensors()) {
-      if (!known_.contains(tensor.name)) {
-        return invalid_argument(
-            str_cat("tensor ", quoted(tensor.name),
-                    " is not known in this architecture, and would be ignored"));
-      }
-    }
-    return {};
-  }
-
- private:
-  const GgufFile& file_;
-  std::set<std::string, std::less<>> known_;
-};
-
-Status check_tensors(const GgufFile& file, const ModelSpec& spec) {
-  TensorChecker checker(file);
-  const std::int64_t hidden = spec.hidden_size;
-  const std::int64_t ffn = spec.intermediate_size;
-  const std::int64_t q_size = spec.num_heads * spec.head_dim;
-  const std::int64_t kv_size = spec.num_kv_heads * spec.head_dim;
-  RETURN_IF_ERROR(checker.need("token_embd.weight", spec.vocab_size, hidden));
-  RETURN_IF_ERROR(checker.need_vector("output_norm.weight", hidden));
-  if (!spec.tied_embeddings) {
-    RETURN_IF_ERROR(checker.need("output.weight", spec.vocab_size, hidden));
-  }
-  checker.allow("rope_freqs.weight");
-  for (std::int64_t i = 0; i < spec.num_layers; ++i) {
-    const auto name = [i](std::string_view part) {
-      return str_cat("blk.", i, ".", part, ".weight");
-    };
-    RETURN_IF_ERROR(checker.need_vector(name("attn_norm"), hidden));
-    RETURN_IF_ERROR(checker.need(name("attn_q"), q_size, hidden));
-    RETURN_IF_ERROR(checker.need(name("attn_k"), kv_size, hidden));
-    RETURN_IF_ERROR(checker.need(name("attn_v"), kv_size, hidden));
-    RETURN_IF_ERROR(checker.need(name("attn_output"), hidden, q_size));
-    RETURN_IF_ERROR(checker.need_vector(name("ffn_norm"), hidden));
-    RETURN_IF_ERROR(checker.need(name("ffn_gate"), ffn, hidden));
-    RETURN_IF_ERROR(checker.need(name("ffn_up"), ffn, hidden));
-    RETURN_IF_ERROR(checker.need(name("ffn_down"), hidden, ffn));
-  }
-  return checker.all_known();
-}
-
-Status read_vocabulary(const GgufFile& file, const Keys& keys, ModelSpec& spec) {
-  const TensorInfo* embedding = file.find_tensor("token_embd.weight");
+Status read_vocabulary(const SpecKeys& keys, ModelSpec& spec) {
+  const TensorInfo* embedding = keys.file().find_tensor("token_embd.weight");
   if (embedding == nullptr) return data_loss("tensor \"token_embd.weight\" is missing");
   ASSIGN_OR_RETURN(spec.vocab_size, keys.integer_or("vocab_size", embedding->rows, 1, kMaxVocab));
   if (spec.vocab_size > kMaxVocab) {
     return data_loss(str_cat("tensor \"token_embd.weight\" has ", spec.vocab_size,
                              " rows; at most ", kMaxVocab));
   }
-  spec.tied_embeddings = file.find_tensor("output.weight") == nullptr;
   return {};
+}
+
+/// What the tensors that are there tell: the first layers' speak for all, and check_tensors holds
+/// the others to it.
+void read_from_tensors(const GgufFile& file, const Architecture& architecture, ModelSpec& spec) {
+  const auto has = [&](std::string_view name) { return file.find_tensor(name) != nullptr; };
+  spec.tied_embeddings = !has("output.weight");
+  spec.fused_qkv = has("blk.0.attn_qkv.weight");
+  spec.qkv_bias = architecture.qkv_bias || has("blk.0.attn_q.bias") || has("blk.0.attn_qkv.bias");
+  spec.output_bias = has("blk.0.attn_output.bias");
+  spec.experts.stacked = !has("blk.0.ffn_gate.0.weight");
+  const auto dense = std::find_if(spec.layers.begin(), spec.layers.end(),
+                                  [](const LayerSpec& layer) { return !layer.has_experts; });
+  const std::string prefix = str_cat("blk.", dense - spec.layers.begin(), ".ffn_");
+  const TensorInfo* up = file.find_tensor(prefix + "up.weight");
+  spec.fused_gate_up =
+      up != nullptr && up->rows == 2 * spec.intermediate_size && !has(prefix + "gate.weight");
+  spec.ffn_bias = has(prefix + "down.bias");
 }
 
 Result<ModelSpec> read_with(const GgufFile& file, const Architecture& architecture) {
   ModelSpec spec;
   spec.architecture = architecture.name;
   spec.rope_style = architecture.rope_style;
+  spec.activation = architecture.activation;
+  spec.qk_norm = architecture.qk_norm;
+  spec.post_norms = architecture.post_norms;
   spec.name = file.name();
-  const Keys keys(file, architecture.name);
+  const SpecKeys keys(file, architecture.name);
   RETURN_IF_ERROR(read_sizes(keys, spec));
   RETURN_IF_ERROR(read_heads(keys, spec));
-  RETURN_IF_ERROR(read_rope(file, keys, spec));
-  RETURN_IF_ERROR(read_vocabulary(file, keys, spec));
+  RETURN_IF_ERROR(read_experts(keys, spec));
+  RETURN_IF_ERROR(read_scales(keys, architecture, spec));
+  RETURN_IF_ERROR(read_rope(keys, architecture, spec));
+  RETURN_IF_ERROR(read_layers(keys, architecture, spec));
+  RETURN_IF_ERROR(read_vocabulary(keys, spec));
+  read_from_tensors(file, architecture, spec);
   RETURN_IF_ERROR(check_tensors(file, spec));
   return spec;
 }

@@ -107,43 +107,58 @@ HWY_INLINE void score_pages(const Chunk<T>& chunk, std::int64_t page, const floa
 
 constexpr float kLowest = -std::numeric_limits<float>::infinity();
 
-/// The largest of a row's first n scores; those after them become -infinity.
-HWY_INLINE float mask_and_find_maximum(std::int64_t n, std::int64_t pages, float* scores) {
-  if (n < pages * kBlockSize) {
-    float* last = scores + (pages - 1) * kBlockSize;
-    store(keep_first(load(last), n - (pages - 1) * kBlockSize, kLowest), last);
-  }
-  V16 highest = load(scores);
-  for (std::int64_t i = 1; i < pages; ++i)
-    highest = max(highest, load(scores + i * kBlockSize));
-  return reduce_max(highest);
-}
+/// Tokens of the chunk that each row of a tile sees: [begin[r], end[r]), none where both are equal.
+/// Later rows begin and end no earlier.
+struct Seen {
+  std::int64_t begin[kMaxRows];
+  std::int64_t end[kMaxRows];
+
+  [[nodiscard]] bool nothing(int r) const { return begin[r] == end[r]; }
+};
 
 std::int64_t pages_of(std::int64_t tokens) {
   return (tokens + kBlockSize - 1) / kBlockSize;
 }
 
+/// The largest score of tokens [begin, end), which are in pages [first, last); those of the pages'
+/// other tokens become -infinity.
+HWY_INLINE float mask_and_find_maximum(std::int64_t begin, std::int64_t end, std::int64_t first,
+                                       std::int64_t last, float* scores) {
+  if (end < last * kBlockSize) {
+    float* page = scores + (last - 1) * kBlockSize;
+    store(keep_first(load(page), end - (last - 1) * kBlockSize, kLowest), page);
+  }
+  if (begin > first * kBlockSize) {
+    float* page = scores + first * kBlockSize;
+    store(drop_first(load(page), begin - first * kBlockSize, kLowest), page);
+  }
+  V16 highest = load(scores + first * kBlockSize);
+  for (std::int64_t i = first + 1; i < last; ++i)
+    highest = max(highest, load(scores + i * kBlockSize));
+  return reduce_max(highest);
+}
+
 /// Turns the scores of R rows into weights relative to their running maxima. factors[r] is what row
 /// r's earlier sums are to be multiplied with: e^0, exactly 1, when its maximum stays.
 template <int R>
-HWY_INLINE void weigh(const std::int64_t* visible, float* scores, const Rows& rows,
-                      float* factors) {
+HWY_INLINE void weigh(const Seen& seen, float* scores, const Rows& rows, float* factors) {
   static_assert(R <= kLanes, "the rows' factors are the lanes of one vector");
   float shift[kLanes] = {};
   for (int r = 0; r < R; ++r) {
-    if (visible[r] == 0) continue;
-    const float top = mask_and_find_maximum(visible[r], pages_of(visible[r]), scores + r * kChunk);
+    if (seen.nothing(r)) continue;
+    const float top = mask_and_find_maximum(seen.begin[r], seen.end[r], seen.begin[r] / kBlockSize,
+                                            pages_of(seen.end[r]), scores + r * kChunk);
     const float old = rows.maximum[r];
     rows.maximum[r] = std::max(old, top);
     shift[r] = old - rows.maximum[r];
   }
   store(exp(load(shift)), factors);
   for (int r = 0; r < R; ++r) {
-    if (visible[r] == 0) continue;
-    const std::int64_t pages = pages_of(visible[r]);
+    if (seen.nothing(r)) continue;
+    const std::int64_t pages = pages_of(seen.end[r]);
     const V16 maximum = set(rows.maximum[r]);
     V16 sum = mul(load(rows.sums + r * kLanes), set(factors[r]));
-    for (std::int64_t i = 0; i < pages; ++i) {
+    for (std::int64_t i = seen.begin[r] / kBlockSize; i < pages; ++i) {
       float* at = scores + r * kChunk + i * kBlockSize;
       const V16 weight = exp(sub(load(at), maximum));
       store(weight, at);
@@ -208,32 +223,64 @@ void sum_all_values(const Chunk<T>& chunk, Range tokens, const float* weights, c
   }
 }
 
-/// R rows see the first visible[r] tokens of the chunk; later rows see no fewer.
+/// The tokens of one row of a tile that its neighbours do not see.
+template <typename T>
+void sum_own_values(const Chunk<T>& chunk, Range tokens, int r, const float* scores, float factor,
+                    Rows rows) {
+  rows.acc += r * rows.acc_stride;
+  sum_all_values<T, 1>(chunk, tokens, scores + r * kChunk, &factor, rows);
+}
+
+/// As sum_all_values for rows that see different tokens: those before what all see, those, and
+/// those after, so that each row still takes its own in order.
 template <typename T, int R>
-void attend_tile(const Chunk<T>& chunk, const std::int64_t* visible, const Rows& rows) {
+void sum_seen_values(const Chunk<T>& chunk, const Seen& seen, const float* scores, float* factors,
+                     const Rows& rows) {
+  const Range shared{seen.begin[R - 1], std::max(seen.begin[R - 1], seen.end[0])};
+  for (int r = 0; r < R && seen.begin[r] < shared.begin; ++r) {
+    const std::int64_t end = std::min(seen.end[r], shared.begin);
+    if (seen.begin[r] == end) continue;
+    sum_own_values(chunk, {seen.begin[r], end}, r, scores, factors[r], rows);
+    factors[r] = 1.0F;
+  }
+  sum_all_values<T, R>(chunk, shared, scores, factors, rows);
+  for (int r = 0; r < R; ++r) {
+    if (seen.end[r] > shared.end) {
+      sum_own_values(chunk, {shared.end, seen.end[r]}, r, scores, 1.0F, rows);
+    }
+  }
+}
+
+HWY_INLINE void cap_scores(float cap, std::int64_t size, float* scores) {
+  for (std::int64_t i = 0; i < size; i += kLanes)
+    store(mul(tanh(div(load(scores + i), set(cap))), set(cap)), scores + i);
+}
+
+template <typename T, int R>
+void attend_tile(const Chunk<T>& chunk, const Seen& seen, float soft_cap, const Rows& rows) {
   alignas(64) float scores[R * kChunk];
   float factors[kLanes];
-  const std::int64_t pages = pages_of(visible[R - 1]);
+  const std::int64_t pages = pages_of(seen.end[R - 1]);
   constexpr int kWide = side_by_side(R);
-  std::int64_t page = 0;
+  std::int64_t page = seen.begin[0] / kBlockSize;
   for (; page + kWide <= pages; page += kWide) {
     score_pages<T, R, kWide>(chunk, page, rows.q, scores);
   }
   for (; page < pages; ++page)
     score_pages<T, R, 1>(chunk, page, rows.q, scores);
-  weigh<R>(visible, scores, rows, factors);
-  sum_all_values<T, R>(chunk, {0, visible[0]}, scores, factors, rows);
-  for (int r = 0; r < R; ++r) {
-    if (visible[r] == visible[0]) continue;
-    Rows row = rows;
-    row.acc += r * rows.acc_stride;
-    const float one = 1.0F;
-    sum_all_values<T, 1>(chunk, {visible[0], visible[r]}, scores + r * kChunk, &one, row);
+  if (soft_cap > 0) {
+    for (int r = 0; r < R; ++r) {
+      if (seen.nothing(r)) continue;
+      const std::int64_t first = seen.begin[r] / kBlockSize * kBlockSize;
+      cap_scores(soft_cap, pages_of(seen.end[r]) * kBlockSize - first, scores + r * kChunk + first);
+    }
   }
+  weigh<R>(seen, scores, rows, factors);
+  sum_seen_values<T, R>(chunk, seen, scores, factors, rows);
 }
 
 template <typename T>
-using TileFunction = void (*)(const Chunk<T>&, const std::int64_t*, const Rows&);
+using TileFunction = void (*)(const Chunk<T>&, const Seen&, float, const Rows&);
 
 template <typename T, int... kRows>
 constexpr auto tile_functions(std::integer_sequence<int, kRows...> /*rows*/) {
@@ -244,9 +291,10 @@ constexpr auto tile_functions(std::integer_sequence<int, kRows...> /*rows*/) {
 template <typename T>
 class Attention {
  public:
-  HWY_INLINE Attention(const AttentionPages& pages, float scale, const AttentionTask& task,
-                       Range heads, float* scratch)
+  HWY_INLINE Attention(const AttentionPages& pages, const AttentionParams& params,
+                       const AttentionTask& task, Range heads, float* scratch)
       : pages_(pages),
+        params_(params),
         task_(task),
         heads_(heads),
         num_rows_(task.num_queries * heads.size()),
@@ -263,7 +311,7 @@ class Attention {
             task_.q + query(begin + r) * task_.q_stride + head(begin + r) * pages_.head_dim;
         float* to = q_ + begin * pages_.head_dim + r;
         for (std::int64_t d = 0; d < pages_.head_dim; ++d)
-          to[d * size] = from[d] * scale;
+          to[d * size] = from[d] * params.scale;
       }
     });
   }
@@ -271,21 +319,13 @@ class Attention {
   HWY_INLINE void run() {
     constexpr auto kTiles = tile_functions<T>(std::make_integer_sequence<int, kMaxRows>());
     const std::int64_t tokens = task_.first_position + task_.num_queries;
-    for (std::int64_t first = 0; first < tokens; first += kChunk) {
+    const std::int64_t from = first_seen(task_.first_position, params_.window);
+    for (std::int64_t first = from / kChunk * kChunk; first < tokens; first += kChunk) {
       const std::int64_t num_pages = pages_of(std::min(kChunk, tokens - first));
       const std::int32_t* blocks = task_.blocks + first / kBlockSize;
       for_each_tile([&](std::int64_t kv_head, std::int64_t begin, std::int64_t size) {
-        std::int64_t visible[kMaxRows];
-        std::int64_t tokens_seen = task_.first_position + query(begin) + 1 - first;
-        std::int64_t head_of_query = begin % heads_.size();
-        for (std::int64_t r = 0; r < size; ++r, ++head_of_query) {
-          if (head_of_query == heads_.size()) {
-            head_of_query = 0;
-            ++tokens_seen;
-          }
-          visible[r] = std::clamp<std::int64_t>(tokens_seen, 0, kChunk);
-        }
-        if (visible[size - 1] == 0) return;
+        const Seen seen = seen_by(begin, size, first);
+        if (seen.begin[0] == seen.end[size - 1]) return;
         Chunk<T> chunk;
         chunk.head_dim = pages_.head_dim;
         const std::int64_t head_elements = pages_.head_dim * kBlockSize;
@@ -300,7 +340,7 @@ class Attention {
                         .sums = sums_ + begin * kLanes,
                         .acc = acc_ + begin * acc_stride_,
                         .acc_stride = acc_stride_};
-        kTiles[static_cast<std::size_t>(size - 1)](chunk, visible, rows);
+        kTiles[static_cast<std::size_t>(size - 1)](chunk, seen, params_.soft_cap, rows);
       });
     }
   }
@@ -322,6 +362,24 @@ class Attention {
     return heads_.begin + row % heads_.size();
   }
 
+  /// What `size` rows from `begin` on see of the chunk that begins at position `first`.
+  [[nodiscard]] HWY_INLINE Seen seen_by(std::int64_t begin, std::int64_t size,
+                                        std::int64_t first) const {
+    Seen seen;
+    std::int64_t position = task_.first_position + query(begin);
+    std::int64_t head_of_query = begin % heads_.size();
+    for (std::int64_t r = 0; r < size; ++r, ++head_of_query) {
+      if (head_of_query == heads_.size()) {
+        head_of_query = 0;
+        ++position;
+      }
+      const std::int64_t from = first_seen(position, params_.window);
+      seen.end[r] = std::clamp<std::int64_t>(position + 1 - first, 0, kChunk);
+      seen.begin[r] = std::clamp<std::int64_t>(from - first, 0, seen.end[r]);
+    }
+    return seen;
+  }
+
   /// body(kv head, first row, rows): rows of one kv head in tiles.
   template <typename Body>
   HWY_INLINE void for_each_tile(const Body& body) const {
@@ -341,6 +399,7 @@ class Attention {
   }
 
   const AttentionPages& pages_;
+  const AttentionParams& params_;
   const AttentionTask& task_;
   Range heads_;
   std::int64_t num_rows_;
@@ -352,8 +411,8 @@ class Attention {
 };
 
 template <typename T>
-void attend_typed(const AttentionPages& pages, float scale, const AttentionTask& task,
-                  float* scratch) {
+void attend_typed(const AttentionPages& pages, const AttentionParams& params,
+                  const AttentionTask& task, float* scratch) {
   Range heads = task.heads;
   while (heads.size() > 0) {
     Range part = heads;
@@ -362,18 +421,19 @@ void attend_typed(const AttentionPages& pages, float scale, const AttentionTask&
     if (task.num_queries > 1) {
       part.end = std::min(heads.end, (heads.begin / pages.group + 1) * pages.group);
     }
-    Attention<T> attention(pages, scale, task, part, scratch);
+    Attention<T> attention(pages, params, task, part, scratch);
     attention.run();
     attention.write();
     heads.begin = part.end;
   }
 }
 
-void attend(const AttentionPages& pages, float scale, const AttentionTask& task, float* scratch) {
+void attend(const AttentionPages& pages, const AttentionParams& params, const AttentionTask& task,
+            float* scratch) {
   if (pages.type == KvType::kF16) {
-    attend_typed<std::uint16_t>(pages, scale, task, scratch);
+    attend_typed<std::uint16_t>(pages, params, task, scratch);
   } else {
-    attend_typed<float>(pages, scale, task, scratch);
+    attend_typed<float>(pages, params, task, scratch);
   }
 }
 

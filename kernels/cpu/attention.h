@@ -19,6 +19,11 @@ struct AttentionPages {
   KvType type = KvType::kF16;
 };
 
+/// First position that a row at `position` sees through a window; 0 is none.
+[[nodiscard]] constexpr std::int64_t first_seen(std::int64_t position, std::int64_t window) {
+  return window == 0 || position < window ? 0 : position - window + 1;
+}
+
 /// Some heads of neighbouring queries of one sequence: all heads of kv heads in between, or parts
 /// at the ends.
 struct AttentionTask {
@@ -41,11 +46,12 @@ inline constexpr std::int64_t kMaxAttentionRows = 192;
 [[nodiscard]] std::int64_t attention_scratch_size(std::int64_t rows, std::int64_t head_dim);
 
 struct AttentionKernels {
-  /// Causal attention with a running softmax in chunks of 64 tokens counted from position 0. Each
-  /// (query, head) row is a chain of its own over its own tokens: rows only share loads of keys and
-  /// values, so neither their number nor the cut into tasks changes a bit.
-  void (*attend)(const AttentionPages& pages, float scale, const AttentionTask& task,
-                 float* scratch);
+  /// Causal attention with a running softmax in chunks of 64 tokens counted from position 0; chunks
+  /// and pages before a row's window are not read for it. Each (query, head) row is a chain of its
+  /// own over its own tokens: rows only share loads of keys and values, so neither their number nor
+  /// the cut into tasks changes a bit.
+  void (*attend)(const AttentionPages& pages, const AttentionParams& params,
+                 const AttentionTask& task, float* scratch);
 };
 
 [[nodiscard]] AttentionKernels attention_kernels(CpuTarget target);

@@ -9,10 +9,19 @@ namespace {
 /// Scores times dimensions below which a fork does not pay.
 constexpr std::int64_t kMinForkProducts = 32 * 1024;
 
+/// Scores of `queries` rows from `position` on.
+std::int64_t num_scores(std::int64_t position, std::int64_t queries, std::int64_t window) {
+  // Row i sees position + i + 1 tokens until the window is full.
+  const std::int64_t rising =
+      window == 0 ? queries : std::clamp<std::int64_t>(window - position, 0, queries);
+  return rising * (2 * position + rising + 1) / 2 + (queries - rising) * window;
+}
+
 }  // namespace
 
 void AttentionOp::run(const CpuKvCache& cache, std::int64_t layer, const ConstMatrix& q,
-                      const AttentionBatch& batch, float scale, const Matrix& out) {
+                      const AttentionBatch& batch, const AttentionParams& params,
+                      const Matrix& out) {
   const KvShape& shape = cache.shape();
   const std::int64_t num_heads = q.cols / shape.head_dim;
   const AttentionPages pages{.data = cache.layer(layer),
@@ -21,19 +30,19 @@ void AttentionOp::run(const CpuKvCache& cache, std::int64_t layer, const ConstMa
                              .head_dim = shape.head_dim,
                              .group = num_heads / shape.num_kv_heads,
                              .type = shape.type};
-  cut(q, batch, num_heads, pages.group, out);
+  cut(q, batch, num_heads, pages.group, params.window, out);
   std::int64_t total = 0;
   for (const CostedTask& costed : tasks_)
     total += costed.cost * num_heads;
   const int threads = pool_.num_threads();
   if (threads == 1 || total * shape.head_dim < kMinForkProducts) {
-    return run_share(pages, scale, total, /*thread=*/0, /*num_threads=*/1);
+    return run_share(pages, params, total, /*thread=*/0, /*num_threads=*/1);
   }
-  pool_.run([&](int thread) { run_share(pages, scale, total, thread, threads); });
+  pool_.run([&](int thread) { run_share(pages, params, total, thread, threads); });
 }
 
 void AttentionOp::cut(const ConstMatrix& q, const AttentionBatch& batch, std::int64_t num_heads,
-                      std::int64_t group, const Matrix& out) {
+                      std::int64_t group, std::int64_t window, const Matrix& out) {
   tasks_.clear();
   const std::int64_t max_queries = std::max<std::int64_t>(1, kMaxAttentionRows / group);
   for (std::size_t s = 0; s < batch.context_lens.size(); ++s) {
@@ -49,13 +58,13 @@ void AttentionOp::cut(const ConstMatrix& q, const AttentionBatch& batch, std::in
                                  .first_position = position,
                                  .heads = {0, num_heads},
                                  .blocks = batch.block_tables.data() + batch.cu_blocks[s]},
-                        .cost = queries * (2 * position + queries + 1) / 2});
+                        .cost = num_scores(position, queries, window)});
     }
   }
 }
 
-void AttentionOp::run_share(const AttentionPages& pages, float scale, std::int64_t total,
-                            int thread, int num_threads) {
+void AttentionOp::run_share(const AttentionPages& pages, const AttentionParams& params,
+                            std::int64_t total, int thread, int num_threads) {
   const std::int64_t begin = total * thread / num_threads;
   const std::int64_t end = total * (thread + 1) / num_threads;
   std::int64_t before = 0;
@@ -72,7 +81,7 @@ void AttentionOp::run_share(const AttentionPages& pages, float scale, std::int64
     const std::int64_t rows =
         task.num_queries > 1 ? task.num_queries * pages.group : task.heads.size();
     ScratchBuffer& scratch = scratch_[static_cast<std::size_t>(thread)];
-    kernels_.attend(pages, scale, task,
+    kernels_.attend(pages, params, task,
                     scratch.floats(attention_scratch_size(rows, pages.head_dim)));
   }
 }

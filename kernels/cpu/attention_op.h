@@ -19,7 +19,7 @@ class AttentionOp final {
       : kernels_(kernels), pool_(pool), scratch_(static_cast<std::size_t>(pool.num_threads())) {}
 
   void run(const CpuKvCache& cache, std::int64_t layer, const ConstMatrix& q,
-           const AttentionBatch& batch, float scale, const Matrix& out);
+           const AttentionBatch& batch, const AttentionParams& params, const Matrix& out);
 
  private:
   /// A task with all heads, and what one of them costs (in scores).
@@ -29,9 +29,9 @@ class AttentionOp final {
   };
 
   void cut(const ConstMatrix& q, const AttentionBatch& batch, std::int64_t num_heads,
-           std::int64_t group, const Matrix& out);
-  void run_share(const AttentionPages& pages, float scale, std::int64_t total, int thread,
-                 int num_threads);
+           std::int64_t group, std::int64_t window, const Matrix& out);
+  void run_share(const AttentionPages& pages, const AttentionParams& params, std::int64_t total,
+                 int thread, int num_threads);
 
   AttentionKernels kernels_;
   ThreadPool& pool_;

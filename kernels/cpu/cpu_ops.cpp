@@ -3,6 +3,7 @@
 #include <cstring>
 #include <string>
 
+#include "common/base/check.h"
 #include "kernels/checks.h"
 #include "kernels/cpu/attention_op.h"
 #include "kernels/cpu/elementwise.h"
@@ -12,6 +13,7 @@
 #include "kernels/cpu/target.h"
 #include "kernels/cpu/thread_pool.h"
 #include "kernels/op.h"
+#include "kernels/route.h"
 #include "kernels/weight_format.h"
 
 namespace brigade::kernels {
@@ -39,6 +41,7 @@ class CpuOps final : public Ops {
   void embed(const Weight& table, std::int64_t first_row, std::span<const std::int32_t> tokens,
              Matrix out) override;
   void rms_norm(ConstMatrix x, std::span<const float> weight, float eps, Matrix out) override;
+  void head_norm(Matrix x, std::span<const float> weight, float eps) override;
   void linear(const Weight& w, ConstMatrix x, Matrix out) override;
   void rope(Matrix x, std::int64_t num_heads, std::int64_t head_dim, bool adjacent,
             const RopeAngles& angles) override;
@@ -46,9 +49,18 @@ class CpuOps final : public Ops {
                 std::span<const std::int32_t> slot_mapping) override;
   void copy_block(KvCache& cache, std::int64_t from, std::int64_t to) override;
   void attention(const KvCache& cache, std::int64_t layer, ConstMatrix q,
-                 const AttentionBatch& batch, float scale, Matrix out) override;
-  void silu_mul(ConstMatrix gate_up, Matrix out) override;
+                 const AttentionBatch& batch, const AttentionParams& params, Matrix out) override;
+  void gate(model::Activation activation, ConstMatrix gate_up, Matrix out) override;
   void add(Matrix x, ConstMatrix y) override;
+  void add_bias(Matrix x, std::span<const float> bias) override;
+  void clear(Matrix x) override;
+  void scale(Matrix x, float factor) override;
+  void soft_cap(Matrix x, float cap) override;
+  void route(const model::ExpertSpec& spec, ConstMatrix logits, std::span<std::int32_t> experts,
+             std::span<float> weights) override;
+  void gather_rows(ConstMatrix x, std::span<const std::int32_t> rows, Matrix out) override;
+  void scatter_add(ConstMatrix x, std::span<const std::int32_t> rows,
+                   std::span<const float> weights, Matrix out) override;
 
  private:
   /// body(row, thread) for every row, on this thread alone when `rows` x `cols` is little.
@@ -115,6 +127,15 @@ void CpuOps::rms_norm(ConstMatrix x, std::span<const float> weight, float eps, M
   });
 }
 
+void CpuOps::head_norm(Matrix x, std::span<const float> weight, float eps) {
+  check_head_norm(x, weight);
+  const auto head_dim = static_cast<std::int64_t>(weight.size());
+  for_each_row(x.rows, x.cols, [&](std::int64_t i, int /*thread*/) {
+    for (float* head = x.row(i); head < x.row(i) + x.cols; head += head_dim)
+      elementwise_.rms_norm(head, weight.data(), head_dim, eps, head);
+  });
+}
+
 void CpuOps::linear(const Weight& w, ConstMatrix x, Matrix out) {
   check_linear(w, x, out);
   const FlushDenormals flush;
@@ -176,16 +197,18 @@ void CpuOps::copy_block(KvCache& cache, std::int64_t from, std::int64_t to) {
 }
 
 void CpuOps::attention(const KvCache& cache, std::int64_t layer, ConstMatrix q,
-                       const AttentionBatch& batch, float scale, Matrix out) {
-  check_attention(cache, layer, q, batch, out);
+                       const AttentionBatch& batch, const AttentionParams& params, Matrix out) {
+  check_attention(cache, layer, q, batch, params, out);
   const FlushDenormals flush;
-  attention_.run(static_cast<const CpuKvCache&>(cache), layer, q, batch, scale, out);
+  attention_.run(static_cast<const CpuKvCache&>(cache), layer, q, batch, params, out);
 }
 
-void CpuOps::silu_mul(ConstMatrix gate_up, Matrix out) {
-  check_silu_mul(gate_up, out);
+void CpuOps::gate(model::Activation activation, ConstMatrix gate_up, Matrix out) {
+  check_gate(gate_up, out);
+  const auto mul =
+      activation == model::Activation::kSilu ? elementwise_.silu_mul : elementwise_.gelu_mul;
   for_each_row(out.rows, out.cols, [&](std::int64_t i, int /*thread*/) {
-    elementwise_.silu_mul(gate_up.row(i), gate_up.row(i) + out.cols, out.cols, out.row(i));
+    mul(gate_up.row(i), gate_up.row(i) + out.cols, out.cols, out.row(i));
   });
 }
 
@@ -193,6 +216,59 @@ void CpuOps::add(Matrix x, ConstMatrix y) {
   check_add(x, y);
   for_each_row(x.rows, x.cols, [&](std::int64_t i, int /*thread*/) {
     elementwise_.add(x.row(i), y.row(i), x.cols);
+  });
+}
+
+void CpuOps::add_bias(Matrix x, std::span<const float> bias) {
+  check_add_bias(x, bias);
+  for_each_row(x.rows, x.cols, [&](std::int64_t i, int /*thread*/) {
+    elementwise_.add(x.row(i), bias.data(), x.cols);
+  });
+}
+
+void CpuOps::clear(Matrix x) {
+  for_each_row(x.rows, x.cols, [&](std::int64_t i, int /*thread*/) {
+    std::fill(x.row(i), x.row(i) + x.cols, 0.0F);
+  });
+}
+
+void CpuOps::scale(Matrix x, float factor) {
+  for_each_row(x.rows, x.cols, [&](std::int64_t i, int /*thread*/) {
+    elementwise_.scale(x.row(i), factor, x.cols);
+  });
+}
+
+void CpuOps::soft_cap(Matrix x, float cap) {
+  check_soft_cap(x, cap);
+  for_each_row(x.rows, x.cols, [&](std::int64_t i, int /*thread*/) {
+    elementwise_.soft_cap(x.row(i), cap, x.cols);
+  });
+}
+
+void CpuOps::route(const model::ExpertSpec& spec, ConstMatrix logits,
+                   std::span<std::int32_t> experts, std::span<float> weights) {
+  check_route(spec, logits, experts, weights);
+  for_each_row(logits.rows, logits.cols, [&](std::int64_t i, int /*thread*/) {
+    route_row(spec, logits.row(i), experts.data() + i * spec.num_used,
+              weights.data() + i * spec.num_used);
+  });
+}
+
+void CpuOps::gather_rows(ConstMatrix x, std::span<const std::int32_t> rows, Matrix out) {
+  check_rows(x, rows, out);
+  for_each_row(out.rows, out.cols, [&](std::int64_t i, int /*thread*/) {
+    const float* from = x.row(rows[static_cast<std::size_t>(i)]);
+    std::copy(from, from + x.cols, out.row(i));
+  });
+}
+
+void CpuOps::scatter_add(ConstMatrix x, std::span<const std::int32_t> rows,
+                         std::span<const float> weights, Matrix out) {
+  check_rows(out, rows, x);
+  INVARIANT_EQ(weights.size(), rows.size());
+  for_each_row(x.rows, x.cols, [&](std::int64_t i, int /*thread*/) {
+    const auto at = static_cast<std::size_t>(i);
+    elementwise_.add_scaled(out.row(rows[at]), weights[at], x.row(i), x.cols);
   });
 }
 

@@ -101,6 +101,31 @@ void silu_mul(const float* gate, const float* up, std::int64_t size, float* out)
   });
 }
 
+/// The tanh form of GELU: 0.5 (1 + tanh u) is 1 / (1 + e^(-2u)), u = sqrt(2 / pi) (x + 0.044715
+/// x^3).
+void gelu_mul(const float* gate, const float* up, std::int64_t size, float* out) {
+  constexpr float kTwiceSqrt = -1.5957691216057308F;
+  for_each_16(size, [&](auto get, auto put) HWY_ATTR {
+    const V16 g = get(gate);
+    const V16 cubic = fma(mul(set(0.044715F), mul(g, g)), g, g);
+    const V16 power = exp(mul(set(kTwiceSqrt), cubic));
+    put(mul(div(g, add(set(1.0F), power)), get(up)), out);
+  });
+}
+
+void scale_row(float* x, float factor, std::int64_t size) {
+  for_each_16(size, [&](auto get, auto put) HWY_ATTR { put(mul(get(x), set(factor)), x); });
+}
+
+void soft_cap(float* x, float cap, std::int64_t size) {
+  for_each_16(size, [&](auto get, auto put)
+                        HWY_ATTR { put(mul(tanh(div(get(x), set(cap))), set(cap)), x); });
+}
+
+void add_scaled(float* x, float factor, const float* y, std::int64_t size) {
+  for_each_16(size, [&](auto get, auto put) HWY_ATTR { put(fma(factor, get(y), get(x)), x); });
+}
+
 void add_rows(float* x, const float* y, std::int64_t size) {
   for_each_16(size, [&](auto get, auto put) HWY_ATTR { put(add(get(x), get(y)), x); });
 }
@@ -122,7 +147,11 @@ ElementwiseKernels elementwise_table() {
   return {.rms_norm = &rms_norm,
           .rope = &rope,
           .silu_mul = &silu_mul,
+          .gelu_mul = &gelu_mul,
           .add = &add_rows,
+          .add_scaled = &add_scaled,
+          .scale = &scale_row,
+          .soft_cap = &soft_cap,
           .to_f16 = &to_f16};
 }
 

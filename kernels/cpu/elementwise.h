@@ -17,8 +17,16 @@ struct ElementwiseKernels {
                const float* cos, const float* sin, std::int64_t half);
   /// out = gate / (1 + e^-gate) * up
   void (*silu_mul)(const float* gate, const float* up, std::int64_t size, float* out);
+  /// out = gelu(gate) * up, in the tanh form; see Activation::kGelu.
+  void (*gelu_mul)(const float* gate, const float* up, std::int64_t size, float* out);
   /// x += y
   void (*add)(float* x, const float* y, std::int64_t size);
+  /// x += factor * y
+  void (*add_scaled)(float* x, float factor, const float* y, std::int64_t size);
+  /// x *= factor
+  void (*scale)(float* x, float factor, std::int64_t size);
+  /// x = cap tanh(x / cap)
+  void (*soft_cap)(float* x, float cap, std::int64_t size);
   /// Rounds to f16, nearest even.
   void (*to_f16)(const float* x, std::int64_t size, std::uint16_t* out);
 };

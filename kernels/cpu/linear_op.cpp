@@ -46,7 +46,9 @@ LinearOp::LinearOp(const LinearKernels& kernels, ActivationMode activations, Thr
       panel_(static_cast<std::size_t>(pool.num_threads())) {}
 
 void LinearOp::run(const PackedWeight& weight, ConstMatrix x, Matrix out) {
-  const bool twice = activations_ == ActivationMode::kInt8 && weight.rounding() == Rounding::kTwice;
+  const auto rounds = [&](const Segment& segment) { return preparation(segment.form).int8; };
+  const bool twice = weight.rounding() == Rounding::kTwice &&
+                     std::any_of(weight.segments().begin(), weight.segments().end(), rounds);
   const std::int64_t step = max_rows(weight) / (twice ? 2 : 1);
   for (std::int64_t begin = 0; begin < x.rows; begin += step) {
     const std::int64_t rows = std::min(step, x.rows - begin);

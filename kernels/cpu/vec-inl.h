@@ -187,6 +187,17 @@ HWY_INLINE V16 keep_first(const V16& v, std::int64_t n, float fill) {
   return r;
 }
 
+/// Lanes before n replaced by `fill`.
+HWY_INLINE V16 drop_first(const V16& v, std::int64_t n, float fill) {
+  V16 r;
+  const FloatPart limit = hn::Set(kFloat, static_cast<float>(n));
+  BRIGADE_FOR_PARTS {
+    const FloatPart lane = hn::Iota(kFloat, static_cast<float>(p * kPartLanes));
+    r.part[p] = hn::IfThenElse(hn::Lt(lane, limit), hn::Set(kFloat, fill), v.part[p]);
+  }
+  return r;
+}
+
 /// Sum of the lanes in a fixed tree: lane i with lane i + 8, then + 4, + 2, + 1.
 HWY_INLINE float reduce_sum(const V16& v) {
 #if HWY_TARGET == HWY_AVX2 || HWY_TARGET == HWY_AVX3_DL
@@ -241,6 +252,29 @@ HWY_INLINE V16 exp(const V16& x) {
         hn::Add(hn::ShiftLeft<23>(hn::BitCast(kBits, shifted)), hn::Set(kBits, 0x3f800000U));
     const FloatPart value = hn::Mul(mantissa, hn::BitCast(kFloat, power));
     r.part[p] = hn::IfThenZeroElse(hn::Lt(x.part[p], hn::Set(kFloat, -87.0F)), value);
+  }
+  return r;
+}
+
+/// tanh x: below 0.625 Cephes' odd polynomial, else 1 - 2 / (e^(2|x|) + 1) with x's sign; at most 3
+/// ulp off.
+HWY_INLINE V16 tanh(const V16& x) {
+  const V16 size = absolute(x);
+  const V16 far = exp(add(size, size));
+  V16 r;
+  const FloatPart one = hn::Set(kFloat, 1.0F);
+  BRIGADE_FOR_PARTS {
+    const FloatPart square = hn::Mul(x.part[p], x.part[p]);
+    FloatPart poly = hn::Set(kFloat, -5.70498872745e-3F);
+    poly = fma_part(poly, square, hn::Set(kFloat, 2.06390887954e-2F));
+    poly = fma_part(poly, square, hn::Set(kFloat, -5.37397155531e-2F));
+    poly = fma_part(poly, square, hn::Set(kFloat, 1.33314422036e-1F));
+    poly = fma_part(poly, square, hn::Set(kFloat, -3.33332819422e-1F));
+    const FloatPart near = fma_part(hn::Mul(poly, square), x.part[p], x.part[p]);
+    const FloatPart rest = hn::Div(hn::Set(kFloat, 2.0F), hn::Add(far.part[p], one));
+    const FloatPart outer = hn::CopySign(hn::Sub(one, rest), x.part[p]);
+    const auto inner = hn::Lt(size.part[p], hn::Set(kFloat, 0.625F));
+    r.part[p] = hn::IfThenElse(inner, near, outer);
   }
   return r;
 }

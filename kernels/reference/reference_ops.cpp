@@ -4,10 +4,12 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <numbers>
 
 #include "common/base/check.h"
 #include "common/base/float16.h"
 #include "kernels/checks.h"
+#include "kernels/route.h"
 #include "kernels/weight_format.h"
 
 namespace brigade::kernels {
@@ -50,11 +52,31 @@ double dot(const double* w, const double* x, std::int64_t size) {
   return sum;
 }
 
-/// One head of one row: softmax over its whole context at once.
+/// x / sqrt(mean(x^2) + eps) * weight; may be in place.
+void norm(const float* x, std::span<const float> weight, double eps, float* out) {
+  double sum = 0;
+  for (std::size_t k = 0; k < weight.size(); ++k)
+    sum += static_cast<double>(x[k]) * x[k];
+  const double scale = 1 / std::sqrt(sum / static_cast<double>(weight.size()) + eps);
+  for (std::size_t k = 0; k < weight.size(); ++k)
+    out[k] = static_cast<float>(x[k] * scale * weight[k]);
+}
+
+double gated(model::Activation activation, double x) {
+  if (activation == model::Activation::kSilu) return x / (1 + std::exp(-x));
+  return 0.5 * x * (1 + std::tanh(std::sqrt(2 / std::numbers::pi) * (x + 0.044715 * x * x * x)));
+}
+
+double capped(double x, double cap) {
+  return cap == 0 ? x : cap * std::tanh(x / cap);
+}
+
+/// One head of one row: softmax over all it sees at once.
 struct HeadAttention {
   const ReferenceKvCache& cache;
   std::int64_t layer;
   std::span<const std::int32_t> blocks;
+  AttentionParams params;
 
   [[nodiscard]] std::size_t at(std::int64_t token, std::int64_t kv_head) const {
     const std::int64_t block = blocks[static_cast<std::size_t>(token / kBlockSize)];
@@ -62,22 +84,24 @@ struct HeadAttention {
            static_cast<std::size_t>(kv_head * cache.shape().head_dim);
   }
 
-  void run(const float* q, std::int64_t context, std::int64_t kv_head, float scale,
-           float* out) const {
+  void run(const float* q, std::int64_t context, std::int64_t kv_head, float* out) const {
     const std::int64_t head_dim = cache.shape().head_dim;
+    const std::int64_t first =
+        params.window == 0 ? 0 : std::max<std::int64_t>(0, context - params.window);
     std::vector<double> scores(static_cast<std::size_t>(context));
     double maximum = -std::numeric_limits<double>::infinity();
-    for (std::int64_t t = 0; t < context; ++t) {
+    for (std::int64_t t = first; t < context; ++t) {
       const float* key = cache.k.data() + at(t, kv_head);
       double score = 0;
       for (std::int64_t d = 0; d < head_dim; ++d)
         score += static_cast<double>(q[d]) * key[d];
-      scores[static_cast<std::size_t>(t)] = score * scale;
-      maximum = std::max(maximum, score * scale);
+      score = capped(score * params.scale, params.soft_cap);
+      scores[static_cast<std::size_t>(t)] = score;
+      maximum = std::max(maximum, score);
     }
     double sum = 0;
     std::vector<double> mean(static_cast<std::size_t>(head_dim));
-    for (std::int64_t t = 0; t < context; ++t) {
+    for (std::int64_t t = first; t < context; ++t) {
       const double weight = std::exp(scores[static_cast<std::size_t>(t)] - maximum);
       const float* value = cache.v.data() + at(t, kv_head);
       sum += weight;
@@ -101,6 +125,7 @@ class ReferenceOps final : public Ops {
   void embed(const Weight& table, std::int64_t first_row, std::span<const std::int32_t> tokens,
              Matrix out) override;
   void rms_norm(ConstMatrix x, std::span<const float> weight, float eps, Matrix out) override;
+  void head_norm(Matrix x, std::span<const float> weight, float eps) override;
   void linear(const Weight& w, ConstMatrix x, Matrix out) override;
   void rope(Matrix x, std::int64_t num_heads, std::int64_t head_dim, bool adjacent,
             const RopeAngles& angles) override;
@@ -108,9 +133,18 @@ class ReferenceOps final : public Ops {
                 std::span<const std::int32_t> slot_mapping) override;
   void copy_block(KvCache& cache, std::int64_t from, std::int64_t to) override;
   void attention(const KvCache& cache, std::int64_t layer, ConstMatrix q,
-                 const AttentionBatch& batch, float scale, Matrix out) override;
-  void silu_mul(ConstMatrix gate_up, Matrix out) override;
+                 const AttentionBatch& batch, const AttentionParams& params, Matrix out) override;
+  void gate(model::Activation activation, ConstMatrix gate_up, Matrix out) override;
   void add(Matrix x, ConstMatrix y) override;
+  void add_bias(Matrix x, std::span<const float> bias) override;
+  void clear(Matrix x) override;
+  void scale(Matrix x, float factor) override;
+  void soft_cap(Matrix x, float cap) override;
+  void route(const model::ExpertSpec& spec, ConstMatrix logits, std::span<std::int32_t> experts,
+             std::span<float> weights) override;
+  void gather_rows(ConstMatrix x, std::span<const std::int32_t> rows, Matrix out) override;
+  void scatter_add(ConstMatrix x, std::span<const std::int32_t> rows,
+                   std::span<const float> weights, Matrix out) override;
 
  private:
   ActivationMode activations_;
@@ -161,14 +195,16 @@ void ReferenceOps::embed(const Weight& table, std::int64_t first_row,
 
 void ReferenceOps::rms_norm(ConstMatrix x, std::span<const float> weight, float eps, Matrix out) {
   check_rms_norm(x, weight, out);
+  for (std::int64_t i = 0; i < x.rows; ++i)
+    norm(x.row(i), weight, eps, out.row(i));
+}
+
+void ReferenceOps::head_norm(Matrix x, std::span<const float> weight, float eps) {
+  check_head_norm(x, weight);
+  const auto head_dim = static_cast<std::int64_t>(weight.size());
   for (std::int64_t i = 0; i < x.rows; ++i) {
-    double sum = 0;
-    for (std::int64_t k = 0; k < x.cols; ++k)
-      sum += static_cast<double>(x.row(i)[k]) * x.row(i)[k];
-    const double scale = 1 / std::sqrt(sum / static_cast<double>(x.cols) + eps);
-    for (std::int64_t k = 0; k < x.cols; ++k) {
-      out.row(i)[k] = static_cast<float>(x.row(i)[k] * scale * weight[static_cast<std::size_t>(k)]);
-    }
+    for (float* head = x.row(i); head < x.row(i) + x.cols; head += head_dim)
+      norm(head, weight, eps, head);
   }
 }
 
@@ -239,32 +275,32 @@ void ReferenceOps::copy_block(KvCache& cache, std::int64_t from, std::int64_t to
 }
 
 void ReferenceOps::attention(const KvCache& cache, std::int64_t layer, ConstMatrix q,
-                             const AttentionBatch& batch, float scale, Matrix out) {
-  check_attention(cache, layer, q, batch, out);
+                             const AttentionBatch& batch, const AttentionParams& params,
+                             Matrix out) {
+  check_attention(cache, layer, q, batch, params, out);
   const auto& store = static_cast<const ReferenceKvCache&>(cache);
   const std::int64_t head_dim = cache.shape().head_dim;
   const std::int64_t num_heads = q.cols / head_dim;
   const std::int64_t group = num_heads / cache.shape().num_kv_heads;
   for (std::size_t s = 0; s < batch.context_lens.size(); ++s) {
     const auto first_block = static_cast<std::size_t>(batch.cu_blocks[s]);
-    const HeadAttention head{store, layer, batch.block_tables.subspan(first_block)};
+    const HeadAttention head{store, layer, batch.block_tables.subspan(first_block), params};
     const std::int64_t end = batch.cu_seqlens_q[s + 1];
     for (std::int64_t row = batch.cu_seqlens_q[s]; row < end; ++row) {
       const std::int64_t context = batch.context_lens[s] - (end - 1 - row);
       for (std::int64_t h = 0; h < num_heads; ++h) {
-        head.run(q.row(row) + h * head_dim, context, h / group, scale, out.row(row) + h * head_dim);
+        head.run(q.row(row) + h * head_dim, context, h / group, out.row(row) + h * head_dim);
       }
     }
   }
 }
 
-void ReferenceOps::silu_mul(ConstMatrix gate_up, Matrix out) {
-  check_silu_mul(gate_up, out);
+void ReferenceOps::gate(model::Activation activation, ConstMatrix gate_up, Matrix out) {
+  check_gate(gate_up, out);
   for (std::int64_t i = 0; i < out.rows; ++i) {
     for (std::int64_t k = 0; k < out.cols; ++k) {
-      const double gate = gate_up.row(i)[k];
       out.row(i)[k] =
-          static_cast<float>(gate / (1 + std::exp(-gate)) * gate_up.row(i)[out.cols + k]);
+          static_cast<float>(gated(activation, gate_up.row(i)[k]) * gate_up.row(i)[out.cols + k]);
     }
   }
 }
@@ -274,6 +310,64 @@ void ReferenceOps::add(Matrix x, ConstMatrix y) {
   for (std::int64_t i = 0; i < x.rows; ++i) {
     for (std::int64_t k = 0; k < x.cols; ++k)
       x.row(i)[k] += y.row(i)[k];
+  }
+}
+
+void ReferenceOps::add_bias(Matrix x, std::span<const float> bias) {
+  check_add_bias(x, bias);
+  for (std::int64_t i = 0; i < x.rows; ++i) {
+    for (std::int64_t k = 0; k < x.cols; ++k)
+      x.row(i)[k] += bias[static_cast<std::size_t>(k)];
+  }
+}
+
+void ReferenceOps::clear(Matrix x) {
+  for (std::int64_t i = 0; i < x.rows; ++i)
+    std::fill(x.row(i), x.row(i) + x.cols, 0.0F);
+}
+
+void ReferenceOps::scale(Matrix x, float factor) {
+  for (std::int64_t i = 0; i < x.rows; ++i) {
+    for (std::int64_t k = 0; k < x.cols; ++k)
+      x.row(i)[k] *= factor;
+  }
+}
+
+void ReferenceOps::soft_cap(Matrix x, float cap) {
+  check_soft_cap(x, cap);
+  for (std::int64_t i = 0; i < x.rows; ++i) {
+    for (std::int64_t k = 0; k < x.cols; ++k)
+      x.row(i)[k] = static_cast<float>(capped(x.row(i)[k], cap));
+  }
+}
+
+void ReferenceOps::route(const model::ExpertSpec& spec, ConstMatrix logits,
+                         std::span<std::int32_t> experts, std::span<float> weights) {
+  check_route(spec, logits, experts, weights);
+  for (std::int64_t i = 0; i < logits.rows; ++i) {
+    route_row(spec, logits.row(i), experts.data() + i * spec.num_used,
+              weights.data() + i * spec.num_used);
+  }
+}
+
+void ReferenceOps::gather_rows(ConstMatrix x, std::span<const std::int32_t> rows, Matrix out) {
+  check_rows(x, rows, out);
+  for (std::int64_t i = 0; i < out.rows; ++i) {
+    const float* from = x.row(rows[static_cast<std::size_t>(i)]);
+    std::copy(from, from + x.cols, out.row(i));
+  }
+}
+
+void ReferenceOps::scatter_add(ConstMatrix x, std::span<const std::int32_t> rows,
+                               std::span<const float> weights, Matrix out) {
+  check_rows(out, rows, x);
+  INVARIANT_EQ(weights.size(), rows.size());
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    const float* from = x.row(static_cast<std::int64_t>(i));
+    float* to = out.row(rows[i]);
+    for (std::int64_t k = 0; k < x.cols; ++k) {
+      to[k] = static_cast<float>(static_cast<double>(weights[i]) * from[k] + to[k]);
+    }
   }
 }
 

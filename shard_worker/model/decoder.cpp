@@ -2,8 +2,6 @@
 #include "shard_worker/model/decoder.h"
 
 #include <algorithm>
-#include <cmath>
-#include <cstdlib>
 
 #include "common/base/check.h"
 
@@ -16,19 +14,6 @@ constexpr std::int64_t kLogitRows = 16;
 
 }  // namespace
 
-AlignedFloats::AlignedFloats(std::int64_t size) {
-  constexpr std::size_t kAlignment = 64;
-  const std::size_t bytes = static_cast<std::size_t>(size) * sizeof(float);
-  const std::size_t rounded =
-      std::max(kAlignment, (bytes + kAlignment - 1) / kAlignment * kAlignment);
-  data_.reset(static_cast<float*>(std::aligned_alloc(kAlignment, rounded)));
-  INVARIANT(data_ != nullptr) << "no memory for " << rounded << " bytes of scratch";
-}
-
-void AlignedFloats::Free::operator()(float* p) const {
-  std::free(p);
-}
-
 Decoder::Decoder(const model::ModelSpec& spec, const Shard& shard, std::int64_t tp_size,
                  const ShardWeights& weights, kernels::Ops& ops, std::int64_t max_step_tokens)
     : spec_(spec),
@@ -39,7 +24,6 @@ Decoder::Decoder(const model::ModelSpec& spec, const Shard& shard, std::int64_t 
       q_size_(shard.heads.size() * spec.head_dim),
       kv_size_(shard.kv_heads.size() * spec.head_dim),
       vocab_(model::split_tensors(spec, tp_size).vocab),
-      rope_(spec, max_step_tokens),
       normed_(max_step_tokens * spec.hidden_size),
       qkv_(max_step_tokens * (q_size_ + 2 * kv_size_)),
       mixed_(max_step_tokens * q_size_),
@@ -51,14 +35,19 @@ Decoder::Decoder(const model::ModelSpec& spec, const Shard& shard, std::int64_t 
       parts_(shard.last_stage ? kLogitRows * spec.vocab_size : 0),
       whole_(shard.last_stage ? spec.vocab_size : 0) {
   INVARIANT_EQ(static_cast<std::int64_t>(weights.layers.size()), shard.layers.size());
+  for (const model::RopeSpec& rope : spec.ropes)
+    ropes_.emplace_back(rope, spec.rotary_dim, max_step_tokens);
+  angles_.resize(ropes_.size());
+  if (spec.experts.num_experts > 0) experts_.emplace(spec, shard, ops, max_step_tokens);
 }
 
 std::uint64_t Decoder::scratch_bytes(const model::ModelSpec& spec, const Shard& shard,
                                      std::int64_t max_step_tokens) {
   const std::int64_t q = shard.heads.size() * spec.head_dim;
   const std::int64_t kv = shard.kv_heads.size() * spec.head_dim;
-  const std::int64_t row =
-      2 * spec.hidden_size + 2 * q + 2 * kv + 3 * shard.ffn.size() + spec.rotary_dim;
+  const std::int64_t angles = spec.rotary_dim * static_cast<std::int64_t>(spec.ropes.size());
+  const std::int64_t row = 2 * spec.hidden_size + 2 * q + 2 * kv + 3 * shard.ffn.size() + angles +
+                           ExpertFfn::scratch_row(spec, shard);
   const std::int64_t logits =
       kLogitRows * (spec.hidden_size + shard.vocab.size() + spec.vocab_size) + spec.vocab_size;
   const std::int64_t floats = max_step_tokens * row + (shard.last_stage ? logits : 0);
@@ -74,58 +63,76 @@ Status Decoder::forward(const StepInputs& inputs, kernels::KvCache& cache, Colle
   if (shard_.first_stage) {
     ops_.embed(*weights_.embedding, shard_.vocab.begin, inputs.tokens, x);
     RETURN_IF_ERROR(group.all_reduce(hidden, deadline));
+    if (spec_.embedding_scale != 1) ops_.scale(x, spec_.embedding_scale);
   }
-  const kernels::RopeAngles angles = rope_.compute(inputs.positions);
+  for (std::size_t i = 0; i < ropes_.size(); ++i)
+    angles_[i] = ropes_[i].compute(inputs.positions);
   for (std::size_t i = 0; i < weights_.layers.size(); ++i) {
     const LayerWeights& layer = weights_.layers[i];
-    attention(layer, static_cast<std::int64_t>(i), inputs, angles, cache, x);
-    RETURN_IF_ERROR(add_partial(group, deadline, x));
+    attention(i, inputs, cache, x);
+    RETURN_IF_ERROR(add_partial(group, deadline, layer.post_attn_norm, x));
     ffn(layer, x);
-    RETURN_IF_ERROR(add_partial(group, deadline, x));
+    RETURN_IF_ERROR(add_partial(group, deadline, layer.post_ffn_norm, x));
   }
   return {};
 }
 
-void Decoder::attention(const LayerWeights& weights, std::int64_t layer, const StepInputs& inputs,
-                        const kernels::RopeAngles& angles, kernels::KvCache& cache,
+void Decoder::attention(std::size_t i, const StepInputs& inputs, kernels::KvCache& cache,
                         const kernels::Matrix& x) {
-  const kernels::Matrix normed = view(normed_, x.rows, spec_.hidden_size);
-  const kernels::Matrix qkv = view(qkv_, x.rows, q_size_ + 2 * kv_size_);
+  const LayerWeights& weights = weights_.layers[i];
+  const auto layer = static_cast<std::int64_t>(i);
+  const model::LayerSpec spec = spec_.layer(shard_.layers.begin + layer);
+  const kernels::Matrix normed = normed_.view(x.rows, spec_.hidden_size);
+  const kernels::Matrix qkv = qkv_.view(x.rows, q_size_ + 2 * kv_size_);
   const auto columns = [&qkv](std::int64_t begin, std::int64_t size) {
     return kernels::Matrix{qkv.data + begin, qkv.rows, size, qkv.stride};
   };
   ops_.rms_norm(x, weights.attn_norm, spec_.rms_norm_eps, normed);
   ops_.linear(*weights.qkv, normed, qkv);
+  if (!weights.qkv_bias.empty()) ops_.add_bias(qkv, weights.qkv_bias);
+  if (!weights.q_norm.empty()) {
+    ops_.head_norm(columns(0, q_size_), weights.q_norm, spec_.rms_norm_eps);
+    ops_.head_norm(columns(q_size_, kv_size_), weights.k_norm, spec_.rms_norm_eps);
+  }
   // Query and key heads lie side by side and turn by the same angles: one call.
   ops_.rope(columns(0, q_size_ + kv_size_), shard_.heads.size() + shard_.kv_heads.size(),
-            spec_.head_dim, spec_.rope_style == model::RopeStyle::kAdjacent, angles);
+            spec_.head_dim, spec_.rope_style == model::RopeStyle::kAdjacent, angles_[spec.rope]);
   ops_.write_kv(cache, layer, columns(q_size_, kv_size_), columns(q_size_ + kv_size_, kv_size_),
                 inputs.slot_mapping);
-  const kernels::Matrix mixed = view(mixed_, x.rows, q_size_);
-  const auto scale = static_cast<float>(1 / std::sqrt(static_cast<double>(spec_.head_dim)));
-  ops_.attention(cache, layer, columns(0, q_size_),
-                 {.cu_seqlens_q = inputs.cu_seqlens_q,
-                  .context_lens = inputs.context_lens,
-                  .cu_blocks = inputs.cu_blocks,
-                  .block_tables = inputs.block_tables},
-                 scale, mixed);
-  ops_.linear(*weights.o, mixed, view(partial_, x.rows, spec_.hidden_size));
+  const kernels::Matrix mixed = mixed_.view(x.rows, q_size_);
+  ops_.attention(
+      cache, layer, columns(0, q_size_),
+      {.cu_seqlens_q = inputs.cu_seqlens_q,
+       .context_lens = inputs.context_lens,
+       .cu_blocks = inputs.cu_blocks,
+       .block_tables = inputs.block_tables},
+      {.scale = spec_.attention_scale, .soft_cap = spec_.attention_soft_cap, .window = spec.window},
+      mixed);
+  const kernels::Matrix partial = partial_.view(x.rows, spec_.hidden_size);
+  ops_.linear(*weights.o, mixed, partial);
+  if (!weights.o_bias.empty()) ops_.add_bias(partial, weights.o_bias);
 }
 
 void Decoder::ffn(const LayerWeights& weights, const kernels::Matrix& x) {
-  const kernels::Matrix normed = view(normed_, x.rows, spec_.hidden_size);
-  const kernels::Matrix gate_up = view(gate_up_, x.rows, 2 * shard_.ffn.size());
-  const kernels::Matrix act = view(act_, x.rows, shard_.ffn.size());
+  const kernels::Matrix normed = normed_.view(x.rows, spec_.hidden_size);
+  const kernels::Matrix partial = partial_.view(x.rows, spec_.hidden_size);
   ops_.rms_norm(x, weights.ffn_norm, spec_.rms_norm_eps, normed);
-  ops_.linear(*weights.gate_up, normed, gate_up);
-  ops_.silu_mul(gate_up, act);
-  ops_.linear(*weights.down, act, view(partial_, x.rows, spec_.hidden_size));
+  if (weights.router != nullptr) return experts_->run(weights, normed, partial);
+  const kernels::Matrix gate_up = gate_up_.view(x.rows, 2 * shard_.ffn.size());
+  const kernels::Matrix act = act_.view(x.rows, shard_.ffn.size());
+  ops_.linear(*weights.ffn.gate_up, normed, gate_up);
+  if (!weights.gate_up_bias.empty()) ops_.add_bias(gate_up, weights.gate_up_bias);
+  ops_.gate(spec_.activation, gate_up, act);
+  ops_.linear(*weights.ffn.down, act, partial);
+  if (!weights.down_bias.empty()) ops_.add_bias(partial, weights.down_bias);
 }
 
-Status Decoder::add_partial(Collective& group, TimePoint deadline, const kernels::Matrix& x) {
-  const kernels::Matrix partial = view(partial_, x.rows, spec_.hidden_size);
+Status Decoder::add_partial(Collective& group, TimePoint deadline, std::span<const float> post_norm,
+                            const kernels::Matrix& x) {
+  const kernels::Matrix partial = partial_.view(x.rows, spec_.hidden_size);
   RETURN_IF_ERROR(group.all_reduce(
       std::span(partial.data, static_cast<std::size_t>(x.rows * spec_.hidden_size)), deadline));
+  if (!post_norm.empty()) ops_.rms_norm(partial, post_norm, spec_.rms_norm_eps, partial);
   ops_.add(x, partial);
   return {};
 }
@@ -137,7 +144,7 @@ Status Decoder::logits(const StepInputs& inputs, Collective& group, TimePoint de
   const auto hidden_size = static_cast<std::size_t>(spec_.hidden_size);
   for (std::size_t begin = 0; begin < num_rows; begin += kLogitRows) {
     const std::size_t count = std::min<std::size_t>(kLogitRows, num_rows - begin);
-    const auto rows = view(rows_, static_cast<std::int64_t>(count), spec_.hidden_size);
+    const auto rows = rows_.view(static_cast<std::int64_t>(count), spec_.hidden_size);
     for (std::size_t i = 0; i < count; ++i) {
       const std::int64_t row = inputs.score_rows[begin + i].row;
       INVARIANT(row >= 0 && row < inputs.num_tokens()) << row << " of " << inputs.num_tokens();
@@ -145,8 +152,9 @@ Status Decoder::logits(const StepInputs& inputs, Collective& group, TimePoint de
       std::copy(from, from + hidden_size, rows.row(static_cast<std::int64_t>(i)));
     }
     ops_.rms_norm(rows, weights_.output_norm, spec_.rms_norm_eps, rows);
-    const auto part = view(part_, rows.rows, shard_.vocab.size());
+    const auto part = part_.view(rows.rows, shard_.vocab.size());
     ops_.linear(*weights_.head, rows, part);
+    if (spec_.final_soft_cap > 0) ops_.soft_cap(part, spec_.final_soft_cap);
     RETURN_IF_ERROR(collect(group, deadline, part, begin, sink));
   }
   return {};

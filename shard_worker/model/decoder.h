@@ -3,8 +3,9 @@
 
 #include <cstdint>
 #include <functional>
-#include <memory>
+#include <optional>
 #include <span>
+#include <vector>
 
 #include "common/base/status.h"
 #include "common/base/time.h"
@@ -12,23 +13,12 @@
 #include "kernels/op.h"
 #include "shard_worker/collectives/collective.h"
 #include "shard_worker/core/step_inputs.h"
+#include "shard_worker/model/expert_ffn.h"
 #include "shard_worker/model/rope_table.h"
+#include "shard_worker/model/scratch.h"
 #include "shard_worker/weights/shard_weights.h"
 
 namespace brigade::worker {
-
-/// Floats at a multiple of 64 bytes, not initialised.
-class AlignedFloats final {
- public:
-  explicit AlignedFloats(std::int64_t size);
-  [[nodiscard]] float* data() const { return data_.get(); }
-
- private:
-  struct Free {
-    void operator()(float* p) const;
-  };
-  std::unique_ptr<float[], Free> data_;
-};
 
 /// The decoder of one rank, written once against the op set: what differs between devices is Ops,
 /// between families ModelSpec. Activations are whole on every rank of a stage; each layer sums
@@ -58,34 +48,31 @@ class Decoder final {
                                                    std::int64_t max_step_tokens);
 
  private:
-  /// Leaves this rank's part of the attention output in partial_.
-  void attention(const LayerWeights& weights, std::int64_t layer, const StepInputs& inputs,
-                 const kernels::RopeAngles& angles, kernels::KvCache& cache,
+  /// Leaves this rank's part of the attention output of the stage's layer i in partial_.
+  void attention(std::size_t i, const StepInputs& inputs, kernels::KvCache& cache,
                  const kernels::Matrix& x);
   /// Leaves this rank's part of the FFN output in partial_.
   void ffn(const LayerWeights& weights, const kernels::Matrix& x);
-  /// x += the sum of partial_ over the ranks.
-  Status add_partial(Collective& group, TimePoint deadline, const kernels::Matrix& x);
+  /// x += the sum of partial_ over the ranks, normed where there is a norm.
+  Status add_partial(Collective& group, TimePoint deadline, std::span<const float> post_norm,
+                     const kernels::Matrix& x);
   /// Brings the ranks' parts of a few rows of logits together on rank 0 and hands them to the sink.
   Status collect(Collective& group, TimePoint deadline, const kernels::Matrix& part,
                  std::size_t first_index, const LogitsSink& sink);
-  [[nodiscard]] kernels::Matrix view(const AlignedFloats& buffer, std::int64_t rows,
-                                     std::int64_t cols) const {
-    return {buffer.data(), rows, cols, cols};
-  }
-
   const model::ModelSpec& spec_;
   const Shard shard_;
   const ShardWeights& weights_;
   kernels::Ops& ops_;
   const std::int64_t max_step_tokens_;
-  const std::int64_t q_size_;   ///< of this rank: heads * head_dim
-  const std::int64_t kv_size_;  ///< of this rank: kv_heads * head_dim
-  const Partition vocab_;       ///< by rank
-  RopeTable rope_;
-  AlignedFloats normed_;   ///< [max_step_tokens, hidden_size]
-  AlignedFloats qkv_;      ///< [max_step_tokens, q + kv + kv]
-  AlignedFloats mixed_;    ///< [max_step_tokens, q]: what attention gives
+  const std::int64_t q_size_;                ///< of this rank: heads * head_dim
+  const std::int64_t kv_size_;               ///< of this rank: kv_heads * head_dim
+  const Partition vocab_;                    ///< by rank
+  std::vector<RopeTable> ropes_;             ///< [spec.ropes.size()]
+  std::vector<kernels::RopeAngles> angles_;  ///< of this step, by rope
+  std::optional<ExpertFfn> experts_;         ///< where a layer has some
+  AlignedFloats normed_;                     ///< [max_step_tokens, hidden_size]
+  AlignedFloats qkv_;                        ///< [max_step_tokens, q + kv + kv]
+  AlignedFloats mixed_;                      ///< [max_step_tokens, q]: what attention gives
   AlignedFloats partial_;  ///< [max_step_tokens, hidden_size]: this rank's part of a sum
   AlignedFloats gate_up_;  ///< [max_step_tokens, 2 * ffn]
   AlignedFloats act_;      ///< [max_step_tokens, ffn]

@@ -7,12 +7,13 @@
 
 namespace brigade::worker {
 
-RopeTable::RopeTable(const model::ModelSpec& spec, std::int64_t max_tokens) {
-  const auto half = static_cast<std::size_t>(spec.rotary_dim / 2);
+RopeTable::RopeTable(const model::RopeSpec& rope, std::int64_t rotary_dim, std::int64_t max_tokens)
+    : magnitude_(rope.magnitude) {
+  const auto half = static_cast<std::size_t>(rotary_dim / 2);
   for (std::size_t i = 0; i < half; ++i) {
-    const double exponent = -2.0 * static_cast<double>(i) / static_cast<double>(spec.rotary_dim);
-    const double divisor = spec.rope_divisors.empty() ? 1.0 : spec.rope_divisors[i];
-    inverse_frequencies_.push_back(std::pow(spec.rope_theta, exponent) / divisor);
+    const double exponent = -2.0 * static_cast<double>(i) / static_cast<double>(rotary_dim);
+    const double divisor = rope.divisors.empty() ? 1.0 : rope.divisors[i];
+    inverse_frequencies_.push_back(std::pow(rope.theta, exponent) / divisor);
   }
   cos_.resize(half * static_cast<std::size_t>(max_tokens));
   sin_.resize(cos_.size());
@@ -25,8 +26,8 @@ kernels::RopeAngles RopeTable::compute(std::span<const std::int32_t> positions) 
   for (std::int32_t position : positions) {
     for (double frequency : inverse_frequencies_) {
       const double angle = position * frequency;
-      cos_[at] = static_cast<float>(std::cos(angle));
-      sin_[at] = static_cast<float>(std::sin(angle));
+      cos_[at] = static_cast<float>(magnitude_ * std::cos(angle));
+      sin_[at] = static_cast<float>(magnitude_ * std::sin(angle));
       ++at;
     }
   }

@@ -15,15 +15,15 @@ namespace brigade::worker {
 /// float angle is off by 0.004.
 class RopeTable final {
  public:
-  RopeTable(const model::ModelSpec& spec, std::int64_t max_tokens);
+  RopeTable(const model::RopeSpec& rope, std::int64_t rotary_dim, std::int64_t max_tokens);
 
   /// Valid until the next call. positions: [num_tokens], at most max_tokens.
   [[nodiscard]] kernels::RopeAngles compute(std::span<const std::int32_t> positions);
 
  private:
-  /// theta^(-2i / rotary_dim) / divisors[i] (RoFormer; llama 3's scaling as ggml stores it).
-  /// [rotary_dim / 2]
+  /// theta^(-2i / rotary_dim) / divisors[i] (RoFormer, arXiv 2104.09864). [rotary_dim / 2]
   std::vector<double> inverse_frequencies_;
+  double magnitude_;
   std::vector<float> cos_;  ///< [max_tokens, rotary_dim / 2]
   std::vector<float> sin_;
 };

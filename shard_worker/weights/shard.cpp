@@ -10,15 +10,15 @@ Shard make_shard(const model::ModelSpec& spec, const Range& layers, std::int64_t
   INVARIANT(tp_rank >= 0 && tp_rank < tp_size) << tp_rank << " of " << tp_size;
   const model::TensorSplit split = model::split_tensors(spec, tp_size);
   const auto rank = static_cast<std::size_t>(tp_rank);
-  const Range kv_heads = split.kv_heads[rank];
-  const std::int64_t group = spec.num_heads / spec.num_kv_heads;
   return {.layers = layers,
-          .kv_heads = kv_heads,
-          .heads = {kv_heads.begin * group, kv_heads.end * group},
+          .kv_heads = split.kv_heads[rank],
+          .heads = split.heads[rank],
           .ffn = split.ffn[rank],
+          .expert_ffn = split.expert_ffn.empty() ? Range{} : split.expert_ffn[rank],
           .vocab = split.vocab[rank],
           .first_stage = layers.begin == 0,
-          .last_stage = layers.end == spec.num_layers};
+          .last_stage = layers.end == spec.num_layers,
+          .first_rank = tp_rank == 0};
 }
 
 }  // namespace brigade::worker

@@ -12,11 +12,13 @@ namespace brigade::worker {
 struct Shard {
   Range layers;
   Range kv_heads;
-  Range heads;  ///< those that read kv_heads
+  Range heads;  ///< those of them that read kv_heads here
   Range ffn;
+  Range expert_ffn;  ///< of each expert; empty without experts
   Range vocab;
   bool first_stage = false;  ///< holds the embedding table's rows `vocab`
   bool last_stage = false;   ///< holds the head's rows `vocab` and the last norm
+  bool first_rank = false;   ///< adds the biases of what is summed over the ranks
 
   friend bool operator==(const Shard&, const Shard&) = default;
 };

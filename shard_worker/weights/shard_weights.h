@@ -14,15 +14,35 @@
 
 namespace brigade::worker {
 
-/// One layer's share of a rank. Shapes are [rows (outputs), cols (inputs)], with q = heads *
-/// head_dim and kv = kv_heads * head_dim of this rank.
-struct LayerWeights {
-  std::vector<float> attn_norm;              ///< [hidden_size]
-  std::unique_ptr<kernels::Weight> qkv;      ///< [q + kv + kv, hidden_size]: Q, K, V stacked
-  std::unique_ptr<kernels::Weight> o;        ///< [hidden_size, q]: a partial sum comes out
-  std::vector<float> ffn_norm;               ///< [hidden_size]
+/// A gated FFN of `ffn` columns on this rank: a layer's own, or one expert's.
+struct FfnWeights {
   std::unique_ptr<kernels::Weight> gate_up;  ///< [ffn + ffn, hidden_size]: gate, up stacked
   std::unique_ptr<kernels::Weight> down;     ///< [hidden_size, ffn]: a partial sum comes out
+
+  [[nodiscard]] std::uint64_t bytes() const { return gate_up->bytes() + down->bytes(); }
+};
+
+/// One layer's share of a rank. Shapes are [rows (outputs), cols (inputs)], with q = heads *
+/// head_dim and kv = kv_heads * head_dim of this rank. Vectors that the model does not have are
+/// empty; so are, on all ranks but the first, biases of what is summed over the ranks.
+struct LayerWeights {
+  std::vector<float> attn_norm;             ///< [hidden_size]
+  std::unique_ptr<kernels::Weight> qkv;     ///< [q + kv + kv, hidden_size]: Q, K, V stacked
+  std::vector<float> qkv_bias;              ///< [q + kv + kv]
+  std::vector<float> q_norm;                ///< [head_dim]
+  std::vector<float> k_norm;                ///< [head_dim]
+  std::unique_ptr<kernels::Weight> o;       ///< [hidden_size, q]: a partial sum comes out
+  std::vector<float> o_bias;                ///< [hidden_size]
+  std::vector<float> post_attn_norm;        ///< [hidden_size]
+  std::vector<float> ffn_norm;              ///< [hidden_size]
+  FfnWeights ffn;                           ///< empty with experts
+  std::vector<float> gate_up_bias;          ///< [ffn + ffn]
+  std::vector<float> down_bias;             ///< [hidden_size]
+  std::unique_ptr<kernels::Weight> router;  ///< [num_experts, hidden_size]; null without experts
+  std::vector<FfnWeights> experts;          ///< [num_experts]
+  std::vector<float> post_ffn_norm;         ///< [hidden_size]
+
+  [[nodiscard]] std::uint64_t bytes() const;
 };
 
 /// All weights of a rank, in the layout of the Ops that packed them.

@@ -135,7 +135,7 @@ void bench_attention(CpuTarget target, std::int64_t queries, std::int64_t contex
       name.c_str(), "GFLOP/s", 20,
       [&] {
         for (int i = 0; i < repeats; ++i) {
-          ops->attention(*cache, 0, q.view(), batch, 0.125F, out.view());
+          ops->attention(*cache, 0, q.view(), batch, {.scale = 0.125F}, out.view());
         }
         return scores * 256 * repeats;
       },
@@ -162,7 +162,8 @@ void bench_elementwise(CpuTarget target) {
     std::printf("  %-34s %8.2f ns an element\n", name, best / elements * 1e9);
   };
   time("rms_norm", 64 * 576, [&] { ops->rms_norm(x.view(), weight.values, 1e-5F, norm.view()); });
-  time("silu_mul", 64 * 1536, [&] { ops->silu_mul(gate_up.view(), out.view()); });
+  time("silu_mul", 64 * 1536,
+       [&] { ops->gate(model::Activation::kSilu, gate_up.view(), out.view()); });
   time("rope, adjacent", 64 * 576, [&] {
     ops->rope(x.view(), 9, 64, /*adjacent=*/true, {cos.view(), cos.view()});
   });

@@ -122,13 +122,13 @@ def test_without_a_router_the_commands_say_how_to_start_one(tmp_path: Path) -> N
     assert "brigade up" in result.stderr
 
 
-@pytest.mark.parametrize("grid", [["--tp", "4"], ["--pp", "31"]], ids=["tp 4", "pp 31"])
+@pytest.mark.parametrize("grid", [["--tp", "10"], ["--pp", "31"]], ids=["tp 10", "pp 31"])
 def test_a_grid_that_the_model_does_not_allow_is_refused_with_what_fits(
     start_server: StartServer, grid: list[str]
 ) -> None:
     server = start_server(*grid, wait=False)
     assert server.process.wait(timeout=20) == 1
-    limit = {"--tp": "3", "--pp": "30"}[grid[0]]
+    limit = {"--tp": "9", "--pp": "30"}[grid[0]]
     assert f"{grid[0][2:]} {grid[1]}" in server.log.read_text().replace("_size", "")
     assert limit in server.log.read_text()
 

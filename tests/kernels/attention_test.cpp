@@ -14,6 +14,8 @@ struct Shape {
   std::int64_t num_kv_heads;
   std::int64_t head_dim;
   KvType type;
+  std::int64_t window = 0;
+  float soft_cap = 0;
 };
 
 /// Sequences with keys, values and queries for every position, and blocks in random order.
@@ -81,7 +83,9 @@ class Scene {
     selected.values = rows;
     OwnedMatrix out(cu_q.back(), q.cols);
     const AttentionBatch batch{cu_q, lens, cu_blocks, order_};
-    ops.attention(cache, 1, selected.view(), batch, scale(), out.view());
+    ops.attention(cache, 1, selected.view(), batch,
+                  {.scale = scale(), .soft_cap = shape_.soft_cap, .window = shape_.window},
+                  out.view());
     return out;
   }
 
@@ -122,10 +126,24 @@ double worst_difference(const ConstMatrix& a, const ConstMatrix& b) {
 }
 
 const std::vector<Shape> kShapes = {
-    {9, 3, 64, KvType::kF16},  {6, 2, 64, KvType::kF32},  {3, 1, 64, KvType::kF16},
-    {8, 1, 128, KvType::kF16}, {16, 4, 16, KvType::kF32}, {5, 1, 80, KvType::kF16},
-    {4, 4, 96, KvType::kF32},  {14, 2, 40, KvType::kF16}, {6, 1, 128, KvType::kF32},
-    {2, 2, 24, KvType::kF32},  {12, 3, 32, KvType::kF16},
+    {9, 3, 64, KvType::kF16},
+    {6, 2, 64, KvType::kF32},
+    {3, 1, 64, KvType::kF16},
+    {8, 1, 128, KvType::kF16},
+    {16, 4, 16, KvType::kF32},
+    {5, 1, 80, KvType::kF16},
+    {4, 4, 96, KvType::kF32},
+    {14, 2, 40, KvType::kF16},
+    {6, 1, 128, KvType::kF32},
+    {2, 2, 24, KvType::kF32},
+    {12, 3, 32, KvType::kF16},
+    // windows: within a page, across chunks, one token, wider than what there is
+    {9, 3, 64, KvType::kF16, 7},
+    {4, 1, 256, KvType::kF16, 100},
+    {4, 2, 48, KvType::kF32, 1},
+    {6, 3, 16, KvType::kF32, 64, 2.0F},
+    {8, 1, 128, KvType::kF16, 1000, 5.0F},
+    {8, 4, 80, KvType::kF32, 0, 0.5F},
 };
 
 }  // namespace
@@ -191,7 +209,8 @@ TEST_CASE("attention has the same bits on every target and with 1, 2 and 3 threa
 }
 
 TEST_CASE("a prompt in chunks of 1, 7, 64 or whole gives the same bits, alone and among others") {
-  for (const Shape& shape : {kShapes[0], kShapes[3], kShapes[5], kShapes[9]}) {
+  for (const Shape& shape :
+       {kShapes[0], kShapes[3], kShapes[5], kShapes[9], kShapes[11], kShapes[12], kShapes[14]}) {
     for (const CpuTarget target : supported_targets()) {
       if (target == CpuTarget::kScalar) continue;
       const std::int64_t length = 300;
@@ -233,6 +252,26 @@ TEST_CASE("what lies behind a row's own position does not matter, not even infin
     }
     const std::unique_ptr<KvCache> dirty = scene.fill(*ops);
     CHECK(same_bits(scene.attend_at(*ops, *dirty, {20}, {20}).view(), 0, expected.view()));
+  }
+}
+
+TEST_CASE("what lies before a row's window does not matter, and is not read") {
+  for (const std::int64_t window : {5, 64, 70}) {
+    const Shape shape{3, 1, 32, KvType::kF32, window};
+    for (const CpuTarget target : supported_targets()) {
+      const auto ops = cpu_ops(target);
+      Scene scene(shape, {200}, 9);
+      const std::unique_ptr<KvCache> clean = scene.fill(*ops);
+      const OwnedMatrix expected = scene.attend(*ops, *clean, {20});
+      for (std::int64_t t = 0; t < 181 - window; ++t) {
+        for (std::int64_t d = 0; d < 32; ++d) {
+          scene.k.view().row(t)[d] = INFINITY;
+          scene.v.view().row(t)[d] = NAN;
+        }
+      }
+      const std::unique_ptr<KvCache> dirty = scene.fill(*ops);
+      CHECK(same_bits(scene.attend(*ops, *dirty, {20}).view(), 0, expected.view()));
+    }
   }
 }
 

@@ -1,12 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "tests/kernels/random_data.h"
 
 namespace brigade::kernels {
 namespace {
+
+constexpr auto kSilu = model::Activation::kSilu;
+constexpr auto kGelu = model::Activation::kGelu;
 
 constexpr std::int64_t kSizes[] = {1, 2, 15, 16, 17, 33, 576, 1000};
 
@@ -63,32 +67,62 @@ TEST_CASE(
 }
 
 TEST_CASE(
-    "silu_mul is within a few ulp of the reference over the whole range, the same bits "
-    "everywhere") {
+    "gating is within a few ulp of the reference over the whole range, the same bits everywhere") {
   const auto reference = make_reference_ops(ActivationMode::kInt8);
   const auto scalar = cpu_ops(CpuTarget::kScalar);
-  for (const std::int64_t size : kSizes) {
-    Random random(5);
-    OwnedMatrix gate_up = random_matrix(random, 4, 2 * size, 8);
-    for (std::int64_t k = 0; k < size; ++k)
-      gate_up.view().row(1)[k] = random.uniform(-86, 100);
-    for (std::int64_t k = 0; k < size; ++k)
-      gate_up.view().row(2)[k] = random.uniform(-1e-3F, 1e-3F);
-    OwnedMatrix expected(4, size);
-    OwnedMatrix bits(4, size);
-    reference->silu_mul(gate_up.view(), expected.view());
-    scalar->silu_mul(gate_up.view(), bits.view());
-    for (const CpuTarget target : supported_targets()) {
-      OwnedMatrix out(4, size);
-      cpu_ops(target)->silu_mul(gate_up.view(), out.view());
-      // e^x within 2 ulp (4 roundings) and its argument reduction, a sum, a division, a product.
-      CHECK(worst_relative(out.view(), expected.view(), 1e-30) <= 10 * kEpsilon);
-      CHECK(same_bits(out.view(), 0, bits.view()));
+  for (const model::Activation activation : {kSilu, kGelu}) {
+    for (const std::int64_t size : kSizes) {
+      Random random(5);
+      OwnedMatrix gate_up = random_matrix(random, 4, 2 * size, 8);
+      // gelu(x) falls as e^(-x^2 / 2): below -5 its tanh form is rounding itself.
+      const float lowest = activation == kSilu ? -86.0F : -5.0F;
+      for (float& x : gate_up.values)
+        x = std::max(x, lowest);
+      for (std::int64_t k = 0; k < size; ++k)
+        gate_up.view().row(1)[k] = random.uniform(lowest, 100);
+      for (std::int64_t k = 0; k < size; ++k)
+        gate_up.view().row(2)[k] = random.uniform(-1e-3F, 1e-3F);
+      OwnedMatrix expected(4, size);
+      OwnedMatrix bits(4, size);
+      reference->gate(activation, gate_up.view(), expected.view());
+      scalar->gate(activation, gate_up.view(), bits.view());
+      // e^x within 2 ulp (4 roundings) and its argument reduction, a sum, a division, a product;
+      // gelu's argument, up to 16, carries 4 roundings more, which e^x multiplies by it.
+      const double steps = activation == kSilu ? 10 : 10 + 16 * 4;
+      for (const CpuTarget target : supported_targets()) {
+        OwnedMatrix out(4, size);
+        cpu_ops(target)->gate(activation, gate_up.view(), out.view());
+        CHECK(worst_relative(out.view(), expected.view(), 1e-30) <= steps * kEpsilon);
+        CHECK(same_bits(out.view(), 0, bits.view()));
+      }
     }
   }
 }
 
-TEST_CASE("silu_mul stays finite and near zero for very negative gates") {
+TEST_CASE("a soft cap is within a few ulp of the reference, and never above the cap") {
+  const auto reference = make_reference_ops(ActivationMode::kInt8);
+  const auto scalar = cpu_ops(CpuTarget::kScalar);
+  for (const std::int64_t size : kSizes) {
+    for (const float spread : {1e-3F, 1.0F, 30.0F, 1e6F}) {
+      Random random(31);
+      const OwnedMatrix x = random_matrix(random, 3, size, spread);
+      OwnedMatrix expected = x;
+      OwnedMatrix bits = x;
+      reference->soft_cap(expected.view(), 30);
+      scalar->soft_cap(bits.view(), 30);
+      for (const CpuTarget target : supported_targets()) {
+        OwnedMatrix out = x;
+        cpu_ops(target)->soft_cap(out.view(), 30);
+        CHECK(worst_relative(out.view(), expected.view(), 1e-30) <= 8 * kEpsilon);
+        CHECK(same_bits(out.view(), 0, bits.view()));
+        for (const float y : out.values)
+          CHECK(std::abs(y) <= 30);
+      }
+    }
+  }
+}
+
+TEST_CASE("gating stays finite and near zero for very negative gates") {
   for (const CpuTarget target : supported_targets()) {
     OwnedMatrix gate_up(1, 40);
     for (std::size_t i = 0; i < 20; ++i) {
@@ -96,7 +130,7 @@ TEST_CASE("silu_mul stays finite and near zero for very negative gates") {
       gate_up.values[20 + i] = 1.0F;
     }
     OwnedMatrix out(1, 20);
-    cpu_ops(target)->silu_mul(gate_up.view(), out.view());
+    cpu_ops(target)->gate(kSilu, gate_up.view(), out.view());
     for (const float x : out.values)
       CHECK(std::abs(x) <= 1e-30F);
   }
@@ -115,7 +149,7 @@ TEST_CASE("an element's bits do not depend on its place in a row") {
         gate_up.values[static_cast<std::size_t>(size + k)] = up;
       }
       OwnedMatrix out(1, size);
-      ops->silu_mul(gate_up.view(), out.view());
+      ops->gate(kSilu, gate_up.view(), out.view());
       for (const float x : out.values)
         CHECK(x == out.values[0]);
     }
@@ -154,6 +188,75 @@ TEST_CASE("rope rotates pairs, adjacent or half a head apart, and leaves other d
   }
 }
 
+TEST_CASE("heads are normed one by one, as rows of their size are") {
+  for (const CpuTarget target : supported_targets()) {
+    const auto ops = cpu_ops(target);
+    for (const std::int64_t head_dim : {16, 40, 256}) {
+      Random random(33);
+      OwnedMatrix x = random_matrix(random, 5, 3 * head_dim, 4);
+      const OwnedMatrix weight = random_matrix(random, 1, head_dim);
+      OwnedMatrix heads(15, head_dim);
+      heads.values = x.values;
+      ops->rms_norm(heads.view(), weight.values, 1e-6F, heads.view());
+      ops->head_norm(x.view(), weight.values, 1e-6F);
+      CHECK(x.values == heads.values);
+    }
+  }
+}
+
+TEST_CASE("rows are cleared, scaled, given a bias, gathered and scattered exactly") {
+  for (const CpuTarget target : supported_targets()) {
+    const auto ops = cpu_ops(target, 2);
+    for (const std::int64_t size : kSizes) {
+      Random random(35);
+      const OwnedMatrix x = random_matrix(random, 40, size);
+      const OwnedMatrix bias = random_matrix(random, 1, size);
+      const std::vector<std::int32_t> rows = {39, 0, 7};
+      const std::vector<float> weights = {0.25F, -2, 1};
+      OwnedMatrix part(3, size);
+      ops->gather_rows(x.view(), rows, part.view());
+      OwnedMatrix sum = x;
+      ops->add_bias(sum.view(), bias.values);
+      ops->scatter_add(part.view(), rows, weights, sum.view());
+      OwnedMatrix scaled = x;
+      ops->scale(scaled.view(), 3);
+      OwnedMatrix cleared(40, size);
+      std::fill(cleared.values.begin(), cleared.values.end(), NAN);
+      ops->clear(cleared.view());
+      bool same = true;
+      for (std::int64_t i = 0; i < 40; ++i) {
+        const auto place = std::find(rows.begin(), rows.end(), i) - rows.begin();
+        for (std::int64_t k = 0; k < size; ++k) {
+          const float value = x.view().row(i)[k];
+          float expected = value + bias.values[static_cast<std::size_t>(k)];
+          if (place < 3)
+            expected = std::fma(weights[static_cast<std::size_t>(place)], value, expected);
+          same = same && sum.view().row(i)[k] == expected && scaled.view().row(i)[k] == 3 * value &&
+                 cleared.view().row(i)[k] == 0;
+        }
+      }
+      CHECK(same);
+    }
+  }
+}
+
+TEST_CASE("routing takes the largest logits, the lower expert of equals, and shares 1 among them") {
+  const auto ops = cpu_ops(supported_targets().back());
+  OwnedMatrix logits(2, 5);
+  logits.values = {1, 3, 3, -1, 3, 0, 0, 0, 0, 0};
+  std::vector<std::int32_t> experts(4);
+  std::vector<float> weights(4);
+  model::ExpertSpec spec{.num_experts = 5, .num_used = 2};
+  ops->route(spec, logits.view(), experts, weights);
+  CHECK(experts == std::vector<std::int32_t>{1, 2, 0, 1});
+  CHECK(weights == std::vector<float>{0.5F, 0.5F, 0.5F, 0.5F});
+  spec.normalized = false;
+  spec.scale = 2;
+  ops->route(spec, logits.view(), experts, weights);
+  CHECK(weights[3] == doctest::Approx(2.0 / 5));
+  CHECK(weights[0] == doctest::Approx(2 / (3 + std::exp(-2.0) + std::exp(-4.0))));
+}
+
 TEST_CASE("add is exact, also with other strides") {
   for (const CpuTarget target : supported_targets()) {
     for (const std::int64_t size : kSizes) {
@@ -182,14 +285,14 @@ TEST_CASE("thread counts do not change a bit of elementwise ops") {
   OwnedMatrix norm(67, 1152);
   OwnedMatrix silu(67, 576);
   one->rms_norm(x.view(), weight.values, 1e-6F, norm.view());
-  one->silu_mul(x.view(), silu.view());
+  one->gate(kSilu, x.view(), silu.view());
   for (const int threads : {2, 3}) {
     const auto ops = cpu_ops(supported_targets().back(), threads);
     OwnedMatrix out(67, 1152);
     ops->rms_norm(x.view(), weight.values, 1e-6F, out.view());
     CHECK(same_bits(out.view(), 0, norm.view()));
     OwnedMatrix half(67, 576);
-    ops->silu_mul(x.view(), half.view());
+    ops->gate(kSilu, x.view(), half.view());
     CHECK(same_bits(half.view(), 0, silu.view()));
   }
 }

@@ -3,12 +3,9 @@
 
 #include <doctest/doctest.h>
 
-#include <cmath>
-#include <map>
-
-#include "common/base/random.h"
 #include "shard_worker/collectives/solo.h"
 #include "tests/support/engine_grid.h"
+#include "tests/support/prompt_logits.h"
 #include "tests/support/tiny_model.h"
 
 namespace brigade::worker {
@@ -20,54 +17,13 @@ using test::Piece;
 using test::TempFile;
 using test::TinyModel;
 
-using Rows = std::map<std::uint32_t, std::vector<float>>;  ///< position -> logits
+using test::largest_difference;
+using test::prompt_logits;
+using test::PromptLogits;
 
+/// Of the tiny model's vocabulary.
 std::vector<std::int32_t> some_tokens(std::size_t count, std::uint64_t seed) {
-  std::vector<std::int32_t> tokens;
-  for (std::size_t i = 0; i < count; ++i) {
-    tokens.push_back(static_cast<std::int32_t>(200 * random_uniform(seed, i)));
-  }
-  return tokens;
-}
-
-/// The logits at every position of `tokens`, fed in pieces of `chunk`, `mates` other sequences
-/// going along.
-Rows logits_of(EngineGrid& grid, const std::vector<std::int32_t>& tokens, std::size_t chunk,
-               std::uint32_t mates = 0) {
-  Rows rows;
-  grid.observe_logits([&](const ScoreRow& row, std::span<const float> logits) {
-    if (row.seq == 0) rows[row.position] = {logits.begin(), logits.end()};
-  });
-  for (std::size_t at = 0; at < tokens.size(); at += chunk) {
-    const std::size_t count = std::min(chunk, tokens.size() - at);
-    const bool last = at + count == tokens.size();
-    std::vector<Piece> pieces;
-    for (std::uint32_t mate = 1; mate <= mates; ++mate) {
-      pieces.push_back({.seq = mate, .tokens = some_tokens(1 + mate % 3, mate + at)});
-    }
-    Piece own{.seq = 0, .flags = wire::kScorePrompt};
-    own.tokens.assign(tokens.begin() + static_cast<std::ptrdiff_t>(at),
-                      tokens.begin() + static_cast<std::ptrdiff_t>(at + count));
-    own.next_token = last ? 0 : tokens[at + count];
-    pieces.insert(pieces.begin() + mates / 2, own);
-    grid.step(pieces);
-  }
-  for (std::uint32_t seq = 0; seq <= mates; ++seq)
-    grid.release(seq);
-  return rows;
-}
-
-float largest_difference(const Rows& a, const Rows& b) {
-  REQUIRE(a.size() == b.size());
-  float largest = 0;
-  for (const auto& [position, logits] : a) {
-    const std::vector<float>& other = b.at(position);
-    for (std::size_t i = 0; i < logits.size(); ++i) {
-      REQUIRE(std::isfinite(logits[i]));
-      largest = std::max(largest, std::abs(logits[i] - other[i]));
-    }
-  }
-  return largest;
+  return test::some_tokens(count, seed, TinyModel{}.vocab_size);
 }
 
 wire::Assign assign_for(const std::string& path) {
@@ -96,16 +52,16 @@ TEST_CASE(
   };
   const auto tokens = some_tokens(37, 5);
   EngineGrid single = grid(1, 1);
-  const Rows truth = logits_of(single, tokens, tokens.size());
+  const PromptLogits truth = prompt_logits(single, tokens, tokens.size());
   CHECK(truth.size() == tokens.size());
   for (std::uint32_t tp : {1U, 2U, 3U}) {
     EngineGrid whole = grid(tp, 1);
-    const Rows expected = logits_of(whole, tokens, tokens.size());
+    const PromptLogits expected = prompt_logits(whole, tokens, tokens.size());
     CHECK(largest_difference(expected, truth) < 1e-4F);
     for (std::uint32_t pp : {2U, 4U}) {
       EngineGrid staged = grid(tp, pp);
-      CHECK(logits_of(staged, tokens, 7) == expected);
-      CHECK(logits_of(staged, tokens, 16, 5) == expected);
+      CHECK(prompt_logits(staged, tokens, 7) == expected);
+      CHECK(prompt_logits(staged, tokens, 16, 5) == expected);
     }
   }
 }
@@ -138,13 +94,13 @@ TEST_CASE(
       EngineGrid fast(options);
       options.reference_ops = true;
       EngineGrid plain(options);
-      const Rows expected = logits_of(fast, tokens, tokens.size());
-      const float difference = largest_difference(expected, logits_of(plain, tokens, 37));
+      const PromptLogits expected = prompt_logits(fast, tokens, tokens.size());
+      const float difference = largest_difference(expected, prompt_logits(plain, tokens, 37));
       CHECK_MESSAGE(difference < c.bound, model::to_string(c.type) << " at tp " << tp);
       options.reference_ops = false;
       options.pp_size = 3;
       EngineGrid staged(options);
-      CHECK(logits_of(staged, tokens, 5, 16) == expected);
+      CHECK(prompt_logits(staged, tokens, 5, 16) == expected);
     }
   }
 }

@@ -51,7 +51,7 @@ TEST_CASE("the ranks' shares stack and sum to the whole layer, however uneven") 
   Loaded model(tiny_model_builder(test::TinyModel{}).build());
   const ShardWeights whole = model.shard(make_shard(model.spec, {1, 2}, 0, 1));
   const std::vector<float> x = wave(model.spec.hidden_size);
-  const std::vector<float> gate_up = apply(*model.ops, *whole.layers[0].gate_up, x);
+  const std::vector<float> gate_up = apply(*model.ops, *whole.layers[0].ffn.gate_up, x);
   const std::vector<float> qkv = apply(*model.ops, *whole.layers[0].qkv, x);
   for (std::int64_t tp : {2, 3}) {
     std::vector<double> o(static_cast<std::size_t>(model.spec.hidden_size));
@@ -72,7 +72,7 @@ TEST_CASE("the ranks' shares stack and sum to the whole layer, however uneven") 
         CHECK(own_qkv[q + i] == qkv[96 + first_kv + i]);                // K
         CHECK(own_qkv[q + own_kv + i] == qkv[96 + 48 + first_kv + i]);  // V
       }
-      const std::vector<float> own_ffn = apply(*model.ops, *layer.gate_up, x);
+      const std::vector<float> own_ffn = apply(*model.ops, *layer.ffn.gate_up, x);
       const auto columns = static_cast<std::size_t>(shard.ffn.size());
       const auto first = static_cast<std::size_t>(shard.ffn.begin);
       for (std::size_t i = 0; i < columns; ++i) {
@@ -81,7 +81,8 @@ TEST_CASE("the ranks' shares stack and sum to the whole layer, however uneven") 
       }
       const std::vector<float> wide = wave(160);
       const auto own_o = apply(*model.ops, *layer.o, std::span(wide).subspan(first_q, q));
-      const auto own_down = apply(*model.ops, *layer.down, std::span(wide).subspan(first, columns));
+      const auto own_down =
+          apply(*model.ops, *layer.ffn.down, std::span(wide).subspan(first, columns));
       for (std::size_t i = 0; i < o.size(); ++i) {
         o[i] += own_o[i];
         down[i] += own_down[i];
@@ -89,7 +90,7 @@ TEST_CASE("the ranks' shares stack and sum to the whole layer, however uneven") 
     }
     const std::vector<float> wide = wave(160);
     const auto whole_o = apply(*model.ops, *whole.layers[0].o, std::span(wide).first(96));
-    const auto whole_down = apply(*model.ops, *whole.layers[0].down, wide);
+    const auto whole_down = apply(*model.ops, *whole.layers[0].ffn.down, wide);
     for (std::size_t i = 0; i < o.size(); ++i) {
       CHECK(whole_o[i] == doctest::Approx(o[i]).epsilon(1e-5));
       CHECK(whole_down[i] == doctest::Approx(down[i]).epsilon(1e-5));
