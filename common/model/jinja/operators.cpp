@@ -143,10 +143,11 @@ Value concatenate(Budget& budget, const Array& left, const Array& right) {
 
 bool equal_dicts(Budget& budget, const Dict& left, const Dict& right) {
   if (left.items.size() != right.items.size()) return false;
-  for (const auto& [key, value] : left.items) {
-    const auto it = std::find_if(right.items.begin(), right.items.end(),
-                                 [&](const auto& item) { return equal(budget, item.first, key); });
-    if (it == right.items.end() || !equal(budget, it->second, value)) return false;
+  for (const std::pair<Value, Value>& entry : left.items) {
+    const auto it = std::find_if(right.items.begin(), right.items.end(), [&](const auto& item) {
+      return equal(budget, item.first, entry.first);
+    });
+    if (it == right.items.end() || !equal(budget, it->second, entry.second)) return false;
   }
   return true;
 }
