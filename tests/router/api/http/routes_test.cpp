@@ -144,7 +144,7 @@ TEST_CASE("other paths are 404 and other methods 405, in JSON") {
   Door door;
   for (const char* path :
        {"/", "//v1/models", "/V1/models", "/v1/../status", "/v1/%6dodels", "/v1/models;x",
-        "/v1/embeddings", "/tokenizer_info", "/metrics", "/v1/completions/"}) {
+        "/v1/embeddings", "/tokenizer_info", "/v1/completions/"}) {
     CAPTURE(path);
     const HttpAnswer answer = door(get(path));
     CHECK(answer.status == 404);
