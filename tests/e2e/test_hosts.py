@@ -101,7 +101,7 @@ def test_with_keys_only_peers_of_the_right_role_come_in(programs: Programs, tmp_
     )
     record = programs.record()
     (endpoint,) = record["workers"]
-    url = f"http://{record['http']}"
+    url = record["http"]
     for wrong in ([], ["--keys", str(keys / "service.toml")]):
         programs.start("brigade-worker", "--router", endpoint, "--device", "sim", "--give-up-after", "3", *wrong)
     wait_until(lambda: all(p.poll() is not None for p in programs.running[1:]), 20, "strangers give up")
