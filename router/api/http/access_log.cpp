@@ -44,59 +44,42 @@ std::string time_text(std::int64_t unix_ms) {
   return std::string(text, size) + "." + millis.substr(1) + "Z";
 }
 
-class LineWriter {
- public:
-  void text(std::string_view name, std::string_view value) {
-    if (value.empty()) return;
-    key(name);
-    append_json_string(line_, value);
-  }
-  template <typename Number>
-  void number(std::string_view name, Number value) {
-    key(name);
-    append_json_number(line_, value);
-  }
-  void milliseconds(std::string_view name, Duration value) {
-    number(name, std::chrono::duration_cast<std::chrono::microseconds>(value).count() / 1000.0);
-  }
-  std::string take() { return std::move(line_) + '}'; }
-
- private:
-  void key(std::string_view name) {
-    line_ += line_.empty() ? "{\"" : ",\"";
-    line_ += name;
-    line_ += "\":";
-  }
-  std::string line_;
-};
+double to_ms(Duration value) {
+  return std::chrono::duration_cast<std::chrono::microseconds>(value).count() / 1000.0;
+}
 
 }  // namespace
 
 std::string access_line(const RequestRecord& record, TimePoint ended, std::int64_t unix_ms) {
-  LineWriter line;
-  line.text("time", time_text(unix_ms));
-  line.text("id", record.request_id);
-  line.text("trace_id", trace_id_of(record.traceparent));
-  line.text("remote", record.remote);
-  line.text("method", record.method);
-  line.text("path", record.route);
+  std::string text;
+  ObjectWriter line(text);
+  const auto known = [&](std::string_view name, std::string_view value) {
+    if (!value.empty()) line.text(name, value);
+  };
+  known("time", time_text(unix_ms));
+  known("id", record.request_id);
+  known("trace_id", trace_id_of(record.traceparent));
+  known("remote", record.remote);
+  known("method", record.method);
+  known("path", record.route);
   line.number("status", record.status);
-  line.text("key", record.key_id);
-  line.text("tenant", record.tenant);
-  line.text("model", record.model);
+  known("key", record.key_id);
+  known("tenant", record.tenant);
+  known("model", record.model);
   if (!record.model.empty()) {
     line.number("prompt_tokens", record.prompt_tokens);
     line.number("completion_tokens", record.completion_tokens);
     line.number("cached_tokens", record.cached_tokens);
   }
-  line.text("finish_reason", record.cut ? std::string_view("client_gone") : record.finish_reason);
+  known("finish_reason", record.cut ? std::string_view("client_gone") : record.finish_reason);
   if (record.first_token != TimePoint{}) {
-    line.milliseconds("first_token_ms", record.first_token - record.started);
+    line.number("first_token_ms", to_ms(record.first_token - record.started));
   }
-  line.milliseconds("total_ms", ended - record.started);
+  line.number("total_ms", to_ms(ended - record.started));
   line.number("bytes", record.bytes_sent);
-  line.text("prompt", std::string_view(record.prompt).substr(0, kMaxPrompt));
-  return line.take();
+  known("prompt", std::string_view(record.prompt).substr(0, kMaxPrompt));
+  line.end();
+  return text;
 }
 
 Result<std::unique_ptr<AccessLog>> AccessLog::open(const std::string& path) {

@@ -1,40 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "router/api/http/admin.h"
 
-#include <concepts>
 #include <string_view>
 
 #include "router/api/http/json_write.h"
 
 namespace brigade::router {
 namespace {
-
-/// Members of one object, with the commas.
-class ObjectWriter {
- public:
-  explicit ObjectWriter(std::string& out) : out_(out) { out_ += '{'; }
-  void end() { out_ += '}'; }
-
-  void text(std::string_view name, std::string_view value) {
-    key(name);
-    append_json_string(out_, value);
-  }
-  template <typename T>
-  void number(std::string_view name, T value) {
-    key(name);
-    append_json_number(out_, value);
-  }
-  void key(std::string_view name) {
-    if (!first_) out_ += ',';
-    first_ = false;
-    append_json_string(out_, name);
-    out_ += ':';
-  }
-
- private:
-  std::string& out_;
-  bool first_ = true;
-};
 
 void append_rank(std::string& out, const RankStatus& rank) {
   ObjectWriter object(out);

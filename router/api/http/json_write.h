@@ -37,4 +37,31 @@ void append_json_list(std::string& out, const Items& items, Append append) {
   out += ']';
 }
 
+/// Appends one JSON object to `out`, with the commas: braces by construction and end().
+class ObjectWriter final {
+ public:
+  explicit ObjectWriter(std::string& out) : out_(out) { out_ += '{'; }
+  void end() { out_ += '}'; }
+
+  void text(std::string_view name, std::string_view value) {
+    key(name);
+    append_json_string(out_, value);
+  }
+  template <typename T>
+  void number(std::string_view name, T value) {
+    key(name);
+    append_json_number(out_, value);
+  }
+  void key(std::string_view name) {
+    if (!first_) out_ += ',';
+    first_ = false;
+    append_json_string(out_, name);
+    out_ += ':';
+  }
+
+ private:
+  std::string& out_;
+  bool first_ = true;
+};
+
 }  // namespace brigade::router
