@@ -16,6 +16,7 @@
 #include <optional>
 #include <sstream>
 
+#include "common/base/files.h"
 #include "common/base/strings.h"
 
 namespace brigade::config {
@@ -131,17 +132,7 @@ Status write_record(const std::string& folder, RouterRecord record) {
                                {"workers", to_json(record.workers)},
                                {"models", to_json(record.models)},
                                {"started_unix", record.started_unix}};
-  const std::string path = record_path(folder, record.pid);
-  const std::string draft = path + ".new";
-  {
-    std::ofstream file(draft, std::ios::trunc);
-    file << json::serialize(object) << '\n';
-    if (!file.flush()) return unavailable(str_cat("cannot write ", quoted(draft, 200)));
-  }
-  if (rename(draft.c_str(), path.c_str()) != 0) {
-    return unavailable(str_cat("cannot name ", quoted(path, 200), ": ", strerror(errno)));
-  }
-  return {};
+  return replace_file(record_path(folder, record.pid), json::serialize(object) + '\n', 0600);
 }
 
 void remove_record(const std::string& folder) {
