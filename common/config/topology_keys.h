@@ -22,11 +22,13 @@ constexpr auto enum_values() {
   return std::array{static_cast<Enum>(0), static_cast<Enum>(1)};
 }
 
-/// Calls visit(Key, field) for every key, in the order of configs/reference.toml. The one list of
-/// keys: reading, overriding, checking for unknown ones and printing all go through it.
+/// One section of visit_keys each, in the order of configs/reference.toml.
+namespace keys {
+
+constexpr double kMaxU32 = 4294967295.0;
+
 template <typename Visitor>
-void visit_keys(Topology& t, Visitor&& visit) {
-  constexpr double kMaxU32 = 4294967295.0;
+void visit_grid_and_doors(Topology& t, Visitor& visit) {
   visit(Key{"model",
             "Path of the model, a GGUF file. Empty: the one that tools/fetch-model put in place."},
         t.model);
@@ -56,7 +58,10 @@ void visit_keys(Topology& t, Visitor&& visit) {
   visit(Key{"worker_socket",
             "ZeroMQ endpoint that workers connect to. Empty: an ipc file, for this host alone."},
         t.worker_socket);
+}
 
+template <typename Visitor>
+void visit_limits(Topology& t, Visitor& visit) {
   visit(Key{"limits.step_tokens", "Tokens of one step: decodes first, then prefill chunks.", 1,
             65536},
         t.limits.step_tokens);
@@ -102,7 +107,10 @@ void visit_keys(Topology& t, Visitor&& visit) {
             "{ NAME = WEIGHT }.",
             1, 1000},
         t.limits.tenant_weights);
+}
 
+template <typename Visitor>
+void visit_timeouts(Topology& t, Visitor& visit) {
   visit(Key{"timeouts.request_ms", "A request without a deadline of its own ends after this.", 1,
             kMaxU32},
         t.timeouts.request_ms);
@@ -117,7 +125,10 @@ void visit_keys(Topology& t, Visitor&& visit) {
   visit(Key{"timeouts.collective_ms", "A rank waits this long for the others of its group.", 1,
             kMaxU32},
         t.timeouts.collective_ms);
+}
 
+template <typename Visitor>
+void visit_api(Topology& t, Visitor& visit) {
   visit(Key{"api.admin",
             "HOST:PORT of status, drain and metrics, apart from http. Empty: they are on http."},
         t.api.admin);
@@ -166,7 +177,10 @@ void visit_keys(Topology& t, Visitor&& visit) {
   visit(Key{"api.write_ms", "A client that takes no byte of its answer for this long is cut.", 1,
             kMaxU32},
         t.api.write_ms);
+}
 
+template <typename Visitor>
+void visit_sim(Topology& t, Visitor& visit) {
   visit(Key{"sim.base_us", "A simulated step takes this long,", 0, 1e9}, t.sim.base_us);
   visit(Key{"sim.us_per_token", "and this for each of its tokens,", 0, 1e9}, t.sim.us_per_token);
   visit(Key{"sim.us_per_context_token", "and this for each token of context,", 0, 1e9},
@@ -174,6 +188,19 @@ void visit_keys(Topology& t, Visitor&& visit) {
   visit(Key{"sim.jitter", "up to this fraction more or less (drawn from seed and step).", 0, 1},
         t.sim.jitter);
   visit(Key{"sim.load_ms", "Time it pretends to load weights.", 0, 1e9}, t.sim.load_ms);
+}
+
+}  // namespace keys
+
+/// Calls visit(Key, field) for every key, in the order of configs/reference.toml. The one list of
+/// keys: reading, overriding, checking for unknown ones and printing all go through it.
+template <typename Visitor>
+void visit_keys(Topology& t, Visitor&& visit) {
+  keys::visit_grid_and_doors(t, visit);
+  keys::visit_limits(t, visit);
+  keys::visit_timeouts(t, visit);
+  keys::visit_api(t, visit);
+  keys::visit_sim(t, visit);
 }
 
 }  // namespace brigade::config
