@@ -39,27 +39,17 @@ def start_server(tmp_path: Path) -> Iterator[StartServer]:
 @pytest.fixture(scope="session")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     """One server on the real model, two stages of two ranks, for the tests that leave it as it was."""
-    running = Server(tmp_path_factory.mktemp("shared-server"), "--tp", "2", "--pp", "2")
-    yield running
-    try:
+    with Server(tmp_path_factory.mktemp("shared-server"), "--tp", "2", "--pp", "2") as running:
+        yield running
         assert running.used_blocks() == 0, "a test has left KV blocks in use"
-        running.stop()
-    finally:
-        running.kill_all()
-    running.check_nothing_left()
 
 
 @pytest.fixture(scope="session")
 def sim_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     """One server with simulated workers and little KV, for the tests of everything but the arithmetic."""
-    running = Server(
+    with Server(
         tmp_path_factory.mktemp("sim-server"),
         *("--device", "sim", "--tp", "1", "--pp", "2"),
         *("--set", "limits.max_kv_blocks=64"),
-    )
-    yield running
-    try:
-        running.stop()
-    finally:
-        running.kill_all()
-    running.check_nothing_left()
+    ) as running:
+        yield running

@@ -200,6 +200,19 @@ class Server:
         if self.process.stdout is not None:
             self.process.stdout.close()
 
+    def __enter__(self) -> Server:
+        return self
+
+    def __exit__(self, kind: object, *_: object) -> None:
+        """Stops in good order unless something was raised, leaves no process, and checks that nothing else is left."""
+        try:
+            if kind is None:
+                self.stop()
+        finally:
+            self.kill_all()
+        if kind is None:
+            self.check_nothing_left()
+
     def check_nothing_left(self) -> None:
         if not self.runtime_dir.exists():
             return  # checked before

@@ -22,18 +22,13 @@ MIB = 1 << 20
 @pytest.fixture(scope="module")
 def small_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     """A simulated server with short patience, its admin address apart."""
-    running = Server(
+    with Server(
         tmp_path_factory.mktemp("abused"),
         *("--device", "sim", "--tp", "1", "--pp", "1"),
         *("--set", "sim.base_us=200", "--set", "sim.us_per_token=1"),
         *("--set", "api.header_ms=1500", "--set", "api.idle_ms=3000", "--set", "api.write_ms=1500"),
-    )
-    yield running
-    try:
-        running.stop()
-    finally:
-        running.kill_all()
-    running.check_nothing_left()
+    ) as running:
+        yield running
 
 
 @pytest.fixture(autouse=True)

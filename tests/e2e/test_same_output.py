@@ -44,15 +44,12 @@ def answer(server: Server, index: int) -> tuple[list[str], list[float], int]:
 @pytest.fixture(scope="module")
 def alone(tmp_path_factory: pytest.TempPathFactory) -> list[tuple[list[str], list[float]]]:
     """Each of 32 requests alone, without prefix cache, on one stage."""
-    server = Server(tmp_path_factory.mktemp("alone"), *("--pp", "1", "--set", "prefix_cache=false"))
-    try:
+    with Server(
+        tmp_path_factory.mktemp("alone"), *("--pp", "1", "--set", "prefix_cache=false")
+    ) as server:
         answers = [answer(server, index) for index in range(32)]
         assert all(cached == 0 for _, _, cached in answers)
         assert server.status()["replicas"][0]["kv_blocks"]["cached"] == 0
-        server.stop()
-    finally:
-        server.kill_all()
-    server.check_nothing_left()
     return [(tokens, logprobs) for tokens, logprobs, _ in answers]
 
 
