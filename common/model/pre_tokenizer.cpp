@@ -69,7 +69,6 @@ struct Recipe {
   PreTokenizerTraits traits = {};
 };
 
-constexpr PreTokenizerTraits kWholePieces = {.whole_pieces = true};
 constexpr PreTokenizerTraits kWholePiecesAndBos = {.whole_pieces = true, .add_bos = true};
 
 /// The first of a family stands for it in messages.

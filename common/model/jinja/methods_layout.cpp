@@ -13,8 +13,6 @@
 namespace brigade::model::jinja {
 namespace {
 
-constexpr std::size_t kNone = std::string::npos;
-
 template <Justify how>
 Value justify_method(Context& context, const Value& self, const Args& args) {
   const Bound bound("the method", args, {"width", "fillchar"}, 1);

@@ -23,7 +23,7 @@ struct JsonValue {
 
   std::variant<std::nullptr_t, bool, std::int64_t, std::uint64_t, double, std::string, Array,
                Object>
-      data = nullptr;
+      data;  ///< null at first
 
   [[nodiscard]] bool is_null() const { return std::holds_alternative<std::nullptr_t>(data); }
   [[nodiscard]] const bool* as_bool() const { return std::get_if<bool>(&data); }
