@@ -45,6 +45,8 @@ constexpr KeyFlag kKeyFlags[] = {
     {"--tls-key", "api.tls_key", "FILE.pem", "and its key"},
     {"--access-log", "api.access_log", "FILE", "a line of JSON about each request; -: stderr"},
     {"--socket", "socket", "ENDPOINT", "ZeroMQ endpoint for clients; port 0 picks a free one"},
+    {"--trace", "trace", "FILE",
+     "write every event and decision down, for `brigade replay`; prompts are in it"},
     {"--activations", "activations", "int8|float",
      "how activations meet quantised weights; float is for checking"},
     {"--kv", "kv", "f16|f32", "how keys and values are kept"},

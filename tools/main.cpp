@@ -15,6 +15,7 @@
 #include "tools/inspect.h"
 #include "tools/keys.h"
 #include "tools/launch.h"
+#include "tools/replay.h"
 #include "tools/supervisor.h"
 
 namespace brigade::tools {
@@ -332,6 +333,27 @@ void add_api_keys(CLI::App& app, Action& action) {
   });
 }
 
+void add_replay(CLI::App& app, Action& action) {
+  auto* command =
+      app.add_subcommand("replay", "Run a router's decision trace again and show what it decided");
+  command->footer(
+      "A router started with --trace FILE (or `brigade up --set trace=FILE`) writes one. The same\n"
+      "events go through the same code; that every decision is the same is checked. Then a table\n"
+      "tells what each request waited for: slots (sequences of a replica), budget (prompt tokens\n"
+      "of its steps), KV (blocks), order, priority, bucket, fairness, preempted (who goes before "
+      "it), reserved, or\n"
+      "no replica.\n");
+  auto options = std::make_shared<ReplayOptions>();
+  command->add_option("FILE", options->file, "the trace")->required()->option_text(" ");
+  command
+      ->add_option("--model", options->models,
+                   "GGUF file in place of the one that the trace names; may be repeated")
+      ->option_text("PATH");
+  command->add_flag("--steps", options->steps, "print every event and decision too");
+  command->add_option("--request", options->request, "only of this request")->option_text("ID");
+  command->callback([&action, options] { action = [options] { return replay(*options); }; });
+}
+
 int run_main(int argc, char** argv) {
   // Children take their level from this variable too: by default they say only what needs
   // attention.
@@ -349,7 +371,7 @@ int run_main(int argc, char** argv) {
   });
   Action action;
   for (auto* add : {add_up, add_run, add_chat, add_status, add_drain, add_tokenize, add_inspect,
-                    add_keys, add_api_keys}) {
+                    add_keys, add_api_keys, add_replay}) {
     add(app, action);
   }
   const auto commands = app.get_subcommands([](CLI::App*) { return true; });

@@ -32,6 +32,7 @@ struct Topology {
   /// ZeroMQ endpoint for clients, port 0 picks a free one.
   std::string socket = "tcp://127.0.0.1:8001";
   std::string worker_socket = "";  ///< ZeroMQ endpoint for workers; empty: ipc, for this host alone
+  std::string trace = "";          ///< file for the router's decision trace; empty: none
 
   struct Limits {
     std::uint32_t step_tokens = 256;
@@ -47,6 +48,7 @@ struct Topology {
     std::vector<std::uint32_t> bucket_edges = {128, 512, 2048};
     std::uint32_t queue_ageing_ms = 2000;
     std::map<std::string, std::uint32_t> tenant_weights = {};
+    std::uint64_t trace_mib = 1024;
     bool operator==(const Limits&) const = default;
   } limits;
 

@@ -58,6 +58,10 @@ void visit_grid_and_doors(Topology& t, Visitor& visit) {
   visit(Key{"worker_socket",
             "ZeroMQ endpoint that workers connect to. Empty: an ipc file, for this host alone."},
         t.worker_socket);
+  visit(Key{"trace",
+            "File for the router's decision trace (prompts are in it), for `brigade replay`. "
+            "Empty: none."},
+        t.trace);
 }
 
 template <typename Visitor>
@@ -107,6 +111,8 @@ void visit_limits(Topology& t, Visitor& visit) {
             "{ NAME = WEIGHT }.",
             1, 1000},
         t.limits.tenant_weights);
+  visit(Key{"limits.trace_mib", "MiB after which a decision trace ends.", 1, 1e6},
+        t.limits.trace_mib);
 }
 
 template <typename Visitor>

@@ -35,7 +35,7 @@ class State final {
       : options_(std::move(options)),
         inbox_(std::move(inbox)),
         view_(std::move(view)),
-        router_(options_.config, options_.models) {}
+        router_(options_.config, options_.models, options_.trace) {}
 
   /// Applies what waits, lets time pass, and does what the core asks for, once. noexcept: an
   /// exception here is a broken invariant, and CAF would end the actor and leave the process deaf.

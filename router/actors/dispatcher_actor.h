@@ -80,6 +80,7 @@ struct DispatcherOptions {
   std::function<bool(std::vector<WorkerSend>&)> send;
   /// Called from the actor after the number of ready replicas has changed.
   std::function<void()> on_replicas;
+  Trace::Sink trace;  ///< called from the actor; null: no trace
 };
 
 /// The actor that owns the router's core. One actor for the queues, all replicas and the cluster: a

@@ -37,7 +37,8 @@ Result<std::unique_ptr<RouterService>> RouterService::start(net::Context& contex
           .models = std::move(options.models),
           .send =
               [self](std::vector<WorkerSend>& sends) { return self->worker_door_->send(sends); },
-          .on_replicas = options.on_replicas ? options.on_replicas : [] {}});
+          .on_replicas = options.on_replicas ? options.on_replicas : [] {},
+          .trace = std::move(options.trace)});
   service->worker_door_->start();
   return service;
 }

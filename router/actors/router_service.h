@@ -27,6 +27,7 @@ struct RouterServiceOptions {
   /// Called from the router's thread after the number of ready replicas has changed; must not
   /// block.
   std::function<void()> on_replicas;
+  Trace::Sink trace;  ///< as DispatcherOptions::trace
 };
 
 /// The router of one process: the dispatcher actor, the door for workers, and the tokenizer pool.

@@ -51,6 +51,47 @@ std::uint64_t num_uncached(const PlacementTargets& targets, const LiveRequest& r
   return request.tokens.size() - cached;
 }
 
+WaitReason why_not_placed(const PlacementTargets& targets, const LiveRequest& request) {
+  WaitReason nearest = WaitReason::kNoReplica;
+  for (const auto& [id, target] : targets) {
+    const bool is_kept = target.reserved_for && target.reserved_for != request.id;
+    if (is_kept) nearest = std::max(nearest, WaitReason::kReserved);
+    if (!may_go_to(request, target)) continue;
+    const WaitReason reason = target.replica->why_not(request);
+    if (reason == WaitReason::kNothing) return reason;
+    nearest = std::max(nearest, reason);
+  }
+  return nearest;
+}
+
+std::string_view to_string(WaitReason reason) {
+  switch (reason) {
+    case WaitReason::kNothing:
+      return "nothing";
+    case WaitReason::kNoReplica:
+      return "no replica";
+    case WaitReason::kReserved:
+      return "reserved";
+    case WaitReason::kSlots:
+      return "slots";
+    case WaitReason::kBudget:
+      return "budget";
+    case WaitReason::kKv:
+      return "KV";
+    case WaitReason::kOrder:
+      return "order";
+    case WaitReason::kPriority:
+      return "priority";
+    case WaitReason::kBucket:
+      return "bucket";
+    case WaitReason::kFairness:
+      return "fairness";
+    case WaitReason::kPreempted:
+      return "preempted";
+  }
+  return "?";
+}
+
 bool can_ever_be_placed(const PlacementTargets& targets, const LiveRequest& request) {
   bool any = false;
   for (const auto& [id, target] : targets) {

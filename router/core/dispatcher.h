@@ -40,6 +40,10 @@ struct Placement {
 [[nodiscard]] std::uint64_t num_uncached(const PlacementTargets& targets,
                                          const LiveRequest& request);
 
+/// What keeps choose_replica() from one: the last that the nearest replica lacks.
+[[nodiscard]] WaitReason why_not_placed(const PlacementTargets& targets,
+                                        const LiveRequest& request);
+
 /// Whether any replica of its model that accepts has enough KV for the request alone; true when
 /// there is none to ask.
 [[nodiscard]] bool can_ever_be_placed(const PlacementTargets& targets, const LiveRequest& request);

@@ -296,6 +296,24 @@ std::uint64_t FairQueue::tenant_tokens(const std::string& name) const {
   return tenant == nullptr ? 0 : tenant->tokens;
 }
 
+WaitReason FairQueue::waits_behind(RequestId id) const {
+  const Place& place = places_.at(id);
+  if (place.bucket == kFront) {
+    return front_.begin()->first < place.order ? WaitReason::kPreempted : WaitReason::kNothing;
+  }
+  if (!front_.empty()) return WaitReason::kPreempted;
+  const Tenant& tenant = tenants_.at(place.tenant);
+  if (active_.begin()->second != place.tenant) return WaitReason::kFairness;
+  const Level& level = tenant.levels.at(place.priority);
+  const std::pair turn{due(place.priority, level), place.priority};
+  for (const auto& [priority, other] : tenant.levels) {
+    if (std::pair{due(priority, other), priority} < turn) return WaitReason::kPriority;
+  }
+  if (level.buckets[place.bucket].items.begin()->first < place.order) return WaitReason::kOrder;
+  return next_bucket(level, /*tried=*/0) == place.bucket ? WaitReason::kNothing
+                                                         : WaitReason::kBucket;
+}
+
 std::vector<RequestId> FairQueue::ids() const {
   std::map<std::uint64_t, RequestId> by_order;
   for (const auto& [order, item] : front_)

@@ -96,6 +96,8 @@ class FairQueue final {
   /// than others lately.
   [[nodiscard]] std::size_t num_tenants() const { return tenants_.size(); }
   [[nodiscard]] bool contains(RequestId id) const { return places_.contains(id); }
+  /// Who of those that wait goes before it; kNothing when it would be tried next.
+  [[nodiscard]] WaitReason waits_behind(RequestId id) const;
   /// Ids in order of acceptance (linear: for ends of a whole model).
   [[nodiscard]] std::vector<RequestId> ids() const;
 

@@ -67,8 +67,12 @@ class Replica final {
   /// Whether it can start now: a slot, blocks for what it has and one token more (and some to spare
   /// for those that run, else they would be preempted at once), and not more prefill waiting than
   /// one step of each lane.
-  [[nodiscard]] bool can_take(const LiveRequest& request) const;
-  /// Whether those blocks are what it lacks.
+  [[nodiscard]] bool can_take(const LiveRequest& request) const {
+    return why_not(request) == WaitReason::kNothing;
+  }
+  /// What it lacks here, if anything.
+  [[nodiscard]] WaitReason why_not(const LiveRequest& request) const;
+  /// Whether it lacks blocks, whatever else.
   [[nodiscard]] bool lacks_kv(const LiveRequest& request) const;
   /// Requires can_take(). Sets request.slot.
   void admit(LiveRequest& request);

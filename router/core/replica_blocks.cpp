@@ -63,14 +63,14 @@ std::uint64_t Replica::prefill_ahead(std::uint64_t num_tokens) const {
   return ahead;
 }
 
-bool Replica::can_take(const LiveRequest& request) const {
-  if (free_slots_.count() == 0) return false;
+WaitReason Replica::why_not(const LiveRequest& request) const {
+  if (free_slots_.count() == 0) return WaitReason::kSlots;
   const std::uint64_t most_ahead = std::uint64_t{options_.pp_size} * options_.step_tokens;
   if (prefill_ahead(request.tokens.size()) >= most_ahead &&
       prefill_ahead(request.tokens.size() - cached_prefix(request)) >= most_ahead) {
-    return false;
+    return WaitReason::kBudget;
   }
-  return !lacks_kv(request);
+  return lacks_kv(request) ? WaitReason::kKv : WaitReason::kNothing;
 }
 
 bool Replica::lacks_kv(const LiveRequest& request) const {

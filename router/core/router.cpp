@@ -193,19 +193,26 @@ void Router::Impl::end(LiveRequest& request, wire::FinishReason finish, Status s
   ledger.end(request, finish, std::move(status), retry_after_s);
 }
 
-Router::Router(RouterConfig config, std::vector<std::shared_ptr<const ServedModel>> models)
-    : impl_(std::make_unique<Impl>(std::move(config), std::move(models))) {}
+Router::Router(RouterConfig config, std::vector<std::shared_ptr<const ServedModel>> models,
+               Trace::Sink trace)
+    : impl_(std::make_unique<Impl>(std::move(config), std::move(models))) {
+  if (trace == nullptr) return;
+  impl_->trace.emplace(std::move(trace));
+  impl_->trace->begin(impl_->config, impl_->models);
+}
 
 Router::~Router() = default;
 
 void Router::submit(Request request, TimePoint now) {
   impl_->ledger.set_now(now);
+  if (impl_->trace) impl_->trace->submit(request, now);
   impl_->submit(std::move(request), now);
   impl_->pump(now);
 }
 
 void Router::cancel(RequestId request, TimePoint now) {
   impl_->ledger.set_now(now);
+  if (impl_->trace) impl_->trace->cancel(request, now);
   LiveRequest* live = impl_->ledger.find(request);
   if (live == nullptr) return;
   impl_->end(*live, wire::FinishReason::kCancelled, cancelled("cancelled by its client"));
@@ -214,18 +221,21 @@ void Router::cancel(RequestId request, TimePoint now) {
 
 void Router::on_message(WorkerId worker, wire::FromWorker message, TimePoint now) {
   impl_->ledger.set_now(now);
+  if (impl_->trace) impl_->trace->message(worker, message, now);
   impl_->on_message(worker, std::move(message), now);
   impl_->pump(now);
 }
 
 void Router::on_worker_lost(WorkerId worker, const std::string& reason, TimePoint now) {
   impl_->ledger.set_now(now);
+  if (impl_->trace) impl_->trace->worker_lost(worker, reason, now);
   impl_->cluster.on_worker_lost(worker, reason, now);
   impl_->pump(now);
 }
 
 Status Router::drain(ReplicaId replica, TimePoint now) {
   impl_->ledger.set_now(now);
+  if (impl_->trace) impl_->trace->drain(replica, now);
   RETURN_IF_ERROR(impl_->cluster.drain(replica));
   const std::size_t model_index = impl_->cluster.find_replica(replica)->model_index;
   const auto target = impl_->targets.find(replica);
@@ -241,6 +251,7 @@ Status Router::drain(ReplicaId replica, TimePoint now) {
 
 void Router::close(TimePoint now) {
   impl_->ledger.set_now(now);
+  if (impl_->trace) impl_->trace->close(now);
   impl_->closed = true;
   impl_->cluster.close();
   impl_->pump(now);
@@ -248,6 +259,7 @@ void Router::close(TimePoint now) {
 
 void Router::advance(TimePoint now) {
   impl_->ledger.set_now(now);
+  if (impl_->trace) impl_->trace->advance(now);
   impl_->advance(now);
   impl_->pump(now);
 }
@@ -265,6 +277,7 @@ Actions Router::take_actions() {
   std::vector<Output> outputs = impl_->ledger.take_outputs();
   Actions actions = std::exchange(impl_->actions, {});
   actions.outputs = std::move(outputs);
+  if (impl_->trace) impl_->trace->actions(actions);
   return actions;
 }
 
@@ -312,6 +325,24 @@ RouterMetrics Router::metrics() const {
     metrics.models[replica->options().model_index].running += replica->num_requests();
   }
   return metrics;
+}
+
+std::vector<RequestView> Router::requests() const {
+  std::vector<RequestView> views;
+  for (const auto& [id, request] : impl_->ledger.requests()) {
+    RequestView view{.id = id, .placed = request->phase == RequestPhase::kPlaced};
+    if (view.placed) {
+      view.replica = request->replica;
+      view.slot = request->slot;
+    } else {
+      view.waits_for = impl_->queues[request->model_index].waits_behind(id);
+      if (view.waits_for == WaitReason::kNothing) {
+        view.waits_for = why_not_placed(impl_->targets, *request);
+      }
+    }
+    views.push_back(view);
+  }
+  return views;
 }
 
 bool Router::ready() const {

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "router/core/stats.h"
+#include "router/core/trace.h"
 #include "router/core/types.h"
 
 namespace brigade::router {
@@ -62,7 +63,9 @@ struct RouterConfig {
 /// request, refused ones included.
 class Router final {
  public:
-  Router(RouterConfig config, std::vector<std::shared_ptr<const ServedModel>> models);
+  /// `trace`, if any, is given all that goes in and comes out.
+  Router(RouterConfig config, std::vector<std::shared_ptr<const ServedModel>> models,
+         Trace::Sink trace = nullptr);
   ~Router();
 
   // Clients.
@@ -89,6 +92,8 @@ class Router final {
   [[nodiscard]] Actions take_actions();
   [[nodiscard]] RouterStatus status() const;
   [[nodiscard]] RouterMetrics metrics() const;
+  /// Of each accepted request that has not ended, in order of ids. Linear in requests and replicas.
+  [[nodiscard]] std::vector<RequestView> requests() const;
   /// At least one replica is ready.
   [[nodiscard]] bool ready() const;
 

@@ -72,6 +72,7 @@ struct Router::Impl final : ResultSink {
   std::vector<DrainRate> drain_rates;                      ///< [models]
   Actions actions;
   bool closed = false;
+  std::optional<Trace> trace;
 };
 
 }  // namespace brigade::router

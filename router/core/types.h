@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <variant>
 #include <vector>
 
@@ -116,6 +117,31 @@ struct ReplicaStatus {
 struct BucketStatus {
   std::uint32_t max_tokens = 0;  ///< upper edge
   std::uint64_t requests = 0;
+};
+
+/// What a queued request waits for.
+enum class WaitReason : std::uint8_t {
+  kNothing,    ///< it is next and fits: it goes with the next event
+  kNoReplica,  ///< none of its model takes requests
+  kReserved,   ///< a replica that has room is kept for one that has waited long
+  kSlots,      ///< every replica runs as many sequences as it may
+  kBudget,     ///< every replica has prompts for its next steps already
+  kKv,         ///< no replica has the KV blocks to start it
+  kOrder,      ///< an older one of its tenant, priority and bucket goes before it
+  kPriority,   ///< a more urgent one of its tenant goes before it
+  kBucket,     ///< another length bucket of its tenant goes before its own
+  kFairness,   ///< a tenant that had less service goes before its own
+  kPreempted,  ///< one that had been placed and lost its place goes before it
+};
+[[nodiscard]] std::string_view to_string(WaitReason reason);
+
+/// Where an accepted request is.
+struct RequestView {
+  RequestId id = 0;
+  bool placed = false;
+  ReplicaId replica = 0;                        ///< when placed
+  std::uint32_t slot = 0;                       ///< when placed
+  WaitReason waits_for = WaitReason::kNothing;  ///< when queued
 };
 
 struct RouterStatus {

@@ -2,43 +2,18 @@
 #include "router/process/models.h"
 
 #include <algorithm>
-#include <filesystem>
 
-#include "common/base/log.h"
 #include "common/base/strings.h"
-#include "common/model/gguf.h"
+#include "router/process/served_model.h"
 
 namespace brigade::router {
 namespace {
 
-constexpr std::string_view kTemplateKey = "tokenizer.chat_template";
-
 Result<std::shared_ptr<const ServedModel>> load(const std::string& path, const std::string& name,
                                                 const RouterOptions& options) {
-  std::error_code error;
-  const std::filesystem::path absolute = std::filesystem::canonical(path, error);
-  if (error) return not_found(error.message());
-  auto served = std::make_shared<ServedModel>();
-  // Absolute, because workers open it too, wherever they run.
-  served->path = absolute.string();
-  ASSIGN_OR_RETURN(const auto file, model::GgufFile::open(served->path));
-  served->digest = file->digest();
-  ASSIGN_OR_RETURN(served->spec, model::read_spec(*file));
+  ASSIGN_OR_RETURN(auto served, load_served_model(path));
   RETURN_IF_ERROR(model::check_grid(served->spec, options.topology.tp, options.topology.pp));
-  ASSIGN_OR_RETURN(served->tokenizer, model::Tokenizer::load(*file));
-  if (file->has(kTemplateKey)) {
-    ASSIGN_OR_RETURN(const std::string_view source, file->string(kTemplateKey));
-    auto chat_template = model::ChatTemplate::parse(source);
-    // The model can still complete texts.
-    if (!chat_template.ok()) {
-      log_warning(str_cat(
-          path, ": no chat, because its template has a fault: ", chat_template.status().message()));
-    } else {
-      served->chat_template = std::move(chat_template).value();
-    }
-  }
-  served->name = name.empty() ? served->spec.name : name;
-  served->max_context = served->spec.context_length;
+  if (!name.empty()) served->name = name;
   if (options.max_context != 0) {
     served->max_context = std::min<std::int64_t>(served->max_context, options.max_context);
   }

@@ -25,6 +25,7 @@
 #include "router/api/http/server.h"
 #include "router/api/zmq/zmq_door.h"
 #include "router/process/models.h"
+#include "router/process/trace_file.h"
 
 namespace brigade::router {
 namespace {
@@ -74,6 +75,7 @@ struct RouterProcess::Impl {
 
   // Ends run upwards: doors, service, context.
   net::Context context;
+  std::unique_ptr<TraceFile> trace;
   std::unique_ptr<RouterService> service;
   std::unique_ptr<ZmqDoor> zmq_door;
   std::unique_ptr<HttpServer> http;
@@ -107,12 +109,20 @@ Status RouterProcess::Impl::open(const RouterOptions& given) {
 
 Status RouterProcess::Impl::open_service() {
   ASSIGN_OR_RETURN(auto models, load_models(options));
-  ASSIGN_OR_RETURN(service, RouterService::start(
-                                context, {.config = make_router_config(options.topology),
-                                          .models = std::move(models),
-                                          .worker_endpoints = options.worker_endpoints,
-                                          .keys = keys,
-                                          .on_replicas = [this] { replicas_changed.signal(); }}));
+  Trace::Sink sink;
+  if (!options.topology.trace.empty()) {
+    ASSIGN_OR_RETURN(trace,
+                     TraceFile::open(options.topology.trace,
+                                     {.max_bytes = options.topology.limits.trace_mib << 20}));
+    sink = [this](std::string line) { trace->write(std::move(line)); };
+  }
+  ASSIGN_OR_RETURN(
+      service, RouterService::start(context, {.config = make_router_config(options.topology),
+                                              .models = std::move(models),
+                                              .worker_endpoints = options.worker_endpoints,
+                                              .keys = keys,
+                                              .on_replicas = [this] { replicas_changed.signal(); },
+                                              .trace = std::move(sink)}));
   return {};
 }
 

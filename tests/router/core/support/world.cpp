@@ -30,7 +30,7 @@ Duration Dice::between(Duration low, Duration high) {
 World::World(WorldOptions options)
     : options_(std::move(options)),
       network_(options_.seed, /*stream=*/77),
-      router_(options_.router, options_.models) {}
+      router_(options_.router, options_.models, options_.trace) {}
 
 void World::at(TimePoint time, std::function<void()> event) {
   events_.push({.time = time, .number = next_event_++, .run = std::move(event)});

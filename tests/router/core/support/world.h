@@ -45,7 +45,8 @@ struct WorldOptions {
   Duration max_router_delay = std::chrono::microseconds(200);
   Duration step_base = std::chrono::milliseconds(5);
   Duration step_per_token = std::chrono::microseconds(20);
-  bool audit = true;  ///< after each event
+  bool audit = true;            ///< after each event
+  Trace::Sink trace = nullptr;  ///< of the router
 };
 
 /// What a client has seen of its request, checked as it comes.
