@@ -250,6 +250,9 @@ void Cluster::take_down(ReplicaRecord& replica, const std::string& reason, bool 
     send(id, wire::Abort{.epoch = replica.epoch, .reason = reason});
   }
   if (replica.state == ReplicaState::kDraining) {
+    // As in become_aborting(): its ranks may have been silent for as long as a step may take.
+    for (const WorkerId id : replica.ranks)
+      workers_.at(id).last_heard = now;
     release(replica.id, "it was to drain and is down");
   } else {
     for (const WorkerId id : replica.ranks)

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "common/base/check.h"
+#include "router/core/planted_bug.h"
 
 namespace brigade::router {
 namespace {
@@ -194,7 +195,8 @@ TimePoint FairQueue::due(std::int32_t priority, const Level& level) const {
 /// The bucket whose head goes next; buckets in `tried` (bits) are passed over.
 std::optional<std::size_t> FairQueue::next_bucket(const Level& level, std::uint64_t tried) {
   std::optional<std::size_t> best;
-  for (std::size_t i = 0; i < level.buckets.size(); ++i) {
+  const std::size_t num_starved = planted(PlantedBug::kStarveLongPrompts) ? 1 : 0;
+  for (std::size_t i = 0; i + num_starved < level.buckets.size(); ++i) {
     if (level.buckets[i].items.empty() || (tried >> i & 1) != 0) continue;
     if (!best || level.buckets[i].served < level.buckets[*best].served) best = i;
   }

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "common/base/check.h"
+#include "router/core/planted_bug.h"
 
 namespace brigade::router {
 namespace {
@@ -17,6 +18,7 @@ double seconds(Duration duration) {
 LiveRequest& Ledger::accept(std::unique_ptr<LiveRequest> request) {
   request->order = next_order_++;
   request->phase = RequestPhase::kQueued;
+  if (planted(PlantedBug::kLateDeadline)) request->deadline += std::chrono::seconds(10);
   LiveRequest& accepted = *request;
   const bool is_new = requests_.emplace(accepted.id, std::move(request)).second;
   INVARIANT(is_new) << "request id " << accepted.id << " is in use";
@@ -156,7 +158,16 @@ void Ledger::finish(LiveRequest& request, Output output) {
                   .completion_tokens = request.num_output(),
                   .cached_tokens = request.cached_tokens};
   count_end(request, output);
-  outputs_.push_back(std::move(output));
+  if (planted(PlantedBug::kWrongUsage)) ++output.usage.completion_tokens;
+  if (planted(PlantedBug::kCountTwice) && output.finish == wire::FinishReason::kLength) {
+    ++counts_.completed;
+  }
+  if (planted(PlantedBug::kEndTwice) && output.finish == wire::FinishReason::kStop) {
+    outputs_.push_back(output);
+  }
+  const bool is_dropped =
+      planted(PlantedBug::kDropFinish) && output.finish == wire::FinishReason::kCancelled;
+  if (!is_dropped) outputs_.push_back(std::move(output));
   if (request.charged_output) {
     const auto charged = static_cast<std::int64_t>(*request.charged_output);
     settlements_.push_back({.model_index = request.model_index,

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "common/base/check.h"
+#include "router/core/planted_bug.h"
 
 namespace brigade::router {
 namespace {
@@ -39,6 +40,9 @@ void Replica::admit(LiveRequest& request) {
   sequence.last_position = request.last_position();
   sequence.prefill_end = request.only_scores() ? request.num_prompt - 1
                                                : static_cast<std::uint32_t>(request.tokens.size());
+  if (planted(PlantedBug::kRepeatToken) && request.num_fail_overs > 0 && request.num_output() > 0) {
+    --sequence.prefill_end;
+  }
   sequence.expected_output = request.expected_output();
   sequence.num_known = static_cast<std::uint32_t>(request.tokens.size());
   attach_blocks(sequence);
@@ -73,7 +77,7 @@ void Replica::close(std::uint32_t slot) {
   Sequence& sequence = sequences_[slot];
   sequence.in_use = false;
   // The next command releases it before it admits anything, so the number may be taken at once.
-  if (sequence.admit_sent) release_.push_back(slot);
+  if (sequence.admit_sent && !planted(PlantedBug::kForgetRelease)) release_.push_back(slot);
   free_slots_.insert(slot);
 }
 

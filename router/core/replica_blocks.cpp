@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "common/base/check.h"
+#include "router/core/planted_bug.h"
 #include "router/core/replica.h"
 
 namespace brigade::router {
@@ -39,7 +40,8 @@ void Replica::match_prefix(const LiveRequest& request, OnHit on_hit) const {
   const std::span<const std::int32_t> tokens = request.tokens;
   const std::span<const BlockHash> hashes = request.chain.hashes();
   // The last token is always computed: its row gives the next one.
-  const std::size_t most = std::min(hashes.size(), (tokens.size() - 1) / wire::kBlockSize);
+  const std::size_t num_last = planted(PlantedBug::kMatchTooFar) ? 0 : 1;
+  const std::size_t most = std::min(hashes.size(), (tokens.size() - num_last) / wire::kBlockSize);
   for (std::size_t i = 0; i < most; ++i) {
     const auto block =
         pool_.find(hashes[i], tokens.subspan(i * wire::kBlockSize, wire::kBlockSize));
@@ -111,6 +113,7 @@ void Replica::attach_blocks(Sequence& sequence) {
 /// every rank runs steps in order, so whatever is issued after it reads what it wrote; and a step
 /// that fails takes the whole epoch with it, and all names.
 bool Replica::waits_for_prefix(const Sequence& sequence) const {
+  if (planted(PlantedBug::kReadUnfilled)) return false;
   if (sequence.admit_sent) return false;
   if (sequence.forked && forks_.at(sequence.group).writer) return true;
   return sequence.num_shared > 0 && !pool_.is_filled(sequence.blocks[sequence.num_shared - 1]);
@@ -147,7 +150,9 @@ void Replica::detach_blocks(Sequence& sequence) {
     pool_.set_writer(block, std::nullopt);
     waited_for |= pool_.num_holders(block) > 1;
   }
-  pool_.release(sequence.blocks, sequence.steps_in_flight > 0 ? sequence.last_step : 0);
+  if (planted(PlantedBug::kLeakBlocks) && sequence.steps_in_flight == 0) sequence.blocks.clear();
+  const bool may_be_touched = sequence.steps_in_flight > 0 && !planted(PlantedBug::kFreeEarly);
+  pool_.release(sequence.blocks, may_be_touched ? sequence.last_step : 0);
   if (waited_for) {
     for (Sequence& other : sequences_) {
       if (other.request != nullptr && !other.admit_sent) take_over(other);

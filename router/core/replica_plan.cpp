@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "common/base/check.h"
+#include "router/core/planted_bug.h"
 #include "router/core/replica.h"
 #include "router/core/step_builder.h"
 
@@ -59,6 +60,8 @@ bool Replica::build(std::uint32_t lane_index, TimePoint now, wire::StepCommand& 
   // A part is kept for prompts, so that a full lane does not starve them.
   const std::uint32_t kept = has_prompt() ? std::max(options_.step_tokens / 4, 1U) : 0;
   std::uint32_t budget = options_.step_tokens - kept;
+  if (planted(PlantedBug::kBudgetOffByOne)) ++budget;
+  if (planted(PlantedBug::kDependOnClock) && now > TimePoint(std::chrono::hours(1))) budget /= 2;
   add_decodes(lane, builder, budget);
   if (kept > 0) add_prefills(lane_index, builder, prefill_budget(lane, budget + kept));
   if (builder.empty()) {

@@ -4,6 +4,7 @@
 
 #include "common/base/check.h"
 #include "common/base/strings.h"
+#include "router/core/planted_bug.h"
 #include "router/core/replica.h"
 
 namespace brigade::router {
@@ -119,7 +120,8 @@ void Replica::apply_entries(const wire::StepResult& result, const FlightStep& fl
       }
     }
     if (!item.samples()) continue;
-    sink.on_sampled(*request, entry_token(result, entry - 1));
+    const bool is_swapped = planted(PlantedBug::kSwapOutputs) && entry < result.seq.size();
+    sink.on_sampled(*request, entry_token(result, is_swapped ? entry : entry - 1));
     Sequence& sequence = sequences_[item.slot];
     if (sequence.request != request) continue;
     ++sequence.num_known;

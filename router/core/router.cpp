@@ -9,6 +9,7 @@
 #include "common/base/strings.h"
 #include "router/core/admission.h"
 #include "router/core/limits.h"
+#include "router/core/planted_bug.h"
 #include "router/core/router_impl.h"
 
 namespace brigade::router {
@@ -129,7 +130,9 @@ std::unique_ptr<LiveRequest> Router::Impl::make_request(Request&& request, std::
   live->tokens = std::move(request.prompt);
   live->group = request.group;
   if (config.prefix_cache) {
-    live->chain = PrefixChain({.model_digest = live->model->digest, .salt = live->tenant});
+    live->chain =
+        PrefixChain({.model_digest = live->model->digest,
+                     .salt = planted(PlantedBug::kShareAcrossTenants) ? "" : live->tenant});
   } else if (live->group != 0) {
     live->chain = PrefixChain(live->group);
   }
@@ -244,6 +247,10 @@ Status Router::drain(ReplicaId replica, TimePoint now) {
     target->second.reserved_for.reset();
   }
   impl_->last_loss[model_index] = str_cat("replica ", replica, " drains");
+  if (planted(PlantedBug::kDrainEndsRequests) && impl_->replicas.contains(replica)) {
+    for (LiveRequest* request : impl_->replicas.at(replica)->requests())
+      impl_->end(*request, wire::FinishReason::kError, unavailable("it drains"));
+  }
   impl_->pump(now);
   impl_->end_if_hopeless(model_index);
   return {};

@@ -2,6 +2,7 @@
 #include "router/core/step_builder.h"
 
 #include "common/base/check.h"
+#include "router/core/planted_bug.h"
 
 namespace brigade::router {
 
@@ -80,7 +81,8 @@ void StepBuilder::add(std::uint32_t slot, Sequence& sequence, std::uint32_t num_
                         .has_next = next_token != -1};
   item.ends_scoring = (flags & wire::kScorePrompt) != 0 && end == sequence.prefill_end;
   flight_.items.push_back(item);
-  sequence.scheduled = end;
+  const bool is_chunk = end < sequence.prefill_end;
+  sequence.scheduled = end + (planted(PlantedBug::kSkipToken) && is_chunk ? 1 : 0);
   sequence.last_step = command_.step;
   ++sequence.steps_in_flight;
   if (item.samples()) ++sequence.samples_in_flight;

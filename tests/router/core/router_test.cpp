@@ -507,4 +507,60 @@ TEST_CASE("a worker that was given up is told to leave when it speaks again") {
   CHECK(world.find(1) == nullptr);
 }
 
+TEST_CASE("a draining replica whose only worker falls silent in a step is given up") {
+  WorldOptions options;
+  options.router.heartbeat_timeout = seconds(3);
+  options.router.step_timeout = seconds(4);
+  World world(options);
+  bring_up(world);
+  world.submit(request_of(1));
+  REQUIRE(world.run_until([&] { return world.client(1).tokens.size() == 3; }, seconds(10)));
+  world.with_router([&](Router& router) { CHECK(router.drain(0, world.now()).ok()); });
+  world.find(world.worker_ids().front())->hang();
+  run_to_end(world);
+  CHECK(code_of(world, 1) == StatusCode::kUnavailable);
+  world.run_for(seconds(4));
+  CHECK(world.router().status().replicas.empty());
+}
+
+TEST_CASE("ranks of a draining replica that owes a step too long get their time to leave") {
+  WorldOptions options;
+  options.router.pp_size = 2;
+  options.router.heartbeat_timeout = seconds(3);
+  options.router.step_timeout = milliseconds(4500);
+  World world(options);
+  bring_up(world, 2);
+  world.submit(request_of(1));
+  REQUIRE(world.run_until([&] { return world.client(1).tokens.size() == 3; }, seconds(10)));
+  world.with_router([&](Router& router) { CHECK(router.drain(0, world.now()).ok()); });
+  world.find(1)->hang();
+  world.run_for(milliseconds(1100));
+  world.find(2)->hang();  // silent for more than 3 s when the step is given up
+  run_to_end(world);
+  world.run_for(seconds(2));
+  CHECK(world.worker_ids().size() == 2);
+  CHECK_FALSE(world.router().status().replicas.empty());
+  world.run_for(seconds(2));
+  CHECK(world.router().status().replicas.empty());
+}
+
+TEST_CASE("requests are placed until the lanes are full, not until the next event") {
+  WorldOptions options;
+  options.router.pp_size = 4;
+  options.router.step_tokens = 16;
+  World world(options);
+  for (int i = 0; i < 4; ++i)
+    world.spawn();
+  world.run_for(milliseconds(20));
+  for (RequestId id = 1; id <= 8; ++id)
+    world.submit(request_of(id, 16));
+  CHECK_EQ(world.router().status().queued_requests, 8);
+  REQUIRE(world.run_until([&] { return world.router().ready(); }, seconds(10)));
+  // Four prompts fill the budget; their steps are planned, and it is there for the next ones.
+  const std::uint32_t running = world.router().status().replicas[0].running;
+  CHECK_GT(running, 4);
+  world.with_router([&](Router& router) { router.advance(world.now()); });
+  CHECK_EQ(world.router().status().replicas[0].running, running);
+}
+
 }  // namespace brigade::router::testing

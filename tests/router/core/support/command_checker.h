@@ -12,7 +12,7 @@ namespace brigade::router::testing {
 
 /// Follows the command stream of one epoch as it leaves the router and the results as they come
 /// back, and ends the process when the stream breaks the contract: step numbers, slots, positions,
-/// block tables, a block written that another open slot reads too, a slot or block reused while a
+/// block tables, a block written that a later step of another slot reads too, a slot reused while a
 /// step in flight may touch it.
 class CommandChecker final {
  public:
@@ -23,15 +23,18 @@ class CommandChecker final {
   void on_result(const wire::StepResult& result);
 
   [[nodiscard]] std::size_t max_in_flight() const { return max_in_flight_; }
+  [[nodiscard]] std::uint64_t num_tokens() const { return num_tokens_; }
 
  private:
   struct Slot {
     bool started = false;
     bool sampled = false;
+    bool is_over = false;  ///< another writes one of its blocks
     std::uint32_t next_position = 0;
     std::uint64_t last_step = 0;
     std::vector<std::uint32_t> blocks;
   };
+  void take_block(std::uint32_t writer, std::uint32_t block);
   void check_sequence(const wire::StepCommand& command, std::size_t index);
 
   std::uint64_t num_blocks_;
@@ -41,6 +44,7 @@ class CommandChecker final {
   std::map<std::uint32_t, std::uint32_t> num_holders_;    ///< block -> open slots that have it
   std::map<std::uint64_t, wire::StepCommand> in_flight_;  ///< by step
   std::size_t max_in_flight_ = 0;
+  std::uint64_t num_tokens_ = 0;  ///< of all steps
 };
 
 }  // namespace brigade::router::testing

@@ -59,19 +59,15 @@ std::shared_ptr<const ServedModel> make_fake_model(const std::string& name,
   return model;
 }
 
-std::uint64_t tail_hash(std::span<const std::int32_t> tail, std::uint32_t position) {
-  std::uint64_t hash = position;
-  for (const std::int32_t token : tail) {
-    hash = mix64(hash ^ static_cast<std::uint64_t>(static_cast<std::uint32_t>(token)));
-  }
-  return hash;
+std::uint64_t history_hash(std::uint64_t before, std::int32_t token) {
+  return mix64(before ^ static_cast<std::uint32_t>(token)) | 1;
 }
 
-std::int32_t sample_token(std::uint64_t tail, std::uint32_t position,
+std::int32_t sample_token(std::uint64_t history, std::uint32_t position,
                           const wire::SequenceAdmit& params) {
   const std::uint64_t seed = params.temperature == 0 ? 0 : params.seed;
   for (std::uint64_t draw = 0;; ++draw) {
-    const std::uint64_t bits = random_bits(tail ^ seed, position, draw);
+    const std::uint64_t bits = random_bits(history ^ seed, position, draw);
     const auto token = static_cast<std::int32_t>(bits % FakeTokenizer::kVocabSize);
     const bool banned = position < params.banned_until_position &&
                         std::count(params.banned_tokens.begin(), params.banned_tokens.end(), token);
@@ -110,8 +106,10 @@ bool cut_at_stop(const std::vector<std::string>& stops, std::size_t from, Expect
 Expected expect(const Request& request, std::uint64_t seed, const ServedModel& model) {
   const wire::GenerationParams& params = request.params;
   Expected expected;
-  std::vector<std::int32_t> history = request.prompt;
-  const auto num_prompt = static_cast<std::uint32_t>(history.size());
+  std::uint64_t history = 0;
+  for (const std::int32_t token : request.prompt)
+    history = history_hash(history, token);
+  const auto num_prompt = static_cast<std::uint32_t>(request.prompt.size());
   const std::uint32_t max_tokens =
       params.max_tokens.value_or(static_cast<std::uint32_t>(model.max_context) - num_prompt);
   wire::SequenceAdmit admit{.seed = seed, .temperature = params.temperature};
@@ -121,11 +119,9 @@ Expected expect(const Request& request, std::uint64_t seed, const ServedModel& m
   model::StreamingDetokenizer detokenizer(model.tokenizer);
   std::size_t no_end_before = 0;
   while (expected.finish == wire::FinishReason::kNone) {
-    const auto position = static_cast<std::uint32_t>(history.size());
-    const std::size_t tail = std::min<std::size_t>(kTail, history.size());
-    const std::int32_t token =
-        sample_token(tail_hash(std::span(history).last(tail), position - 1), position, admit);
-    history.push_back(token);
+    const auto position = num_prompt + static_cast<std::uint32_t>(expected.tokens.size());
+    const std::int32_t token = sample_token(history, position, admit);
+    history = history_hash(history, token);
     expected.tokens.push_back(token);
     const bool may_stop = expected.tokens.size() > params.min_tokens;
     const auto& ids = params.stop_token_ids;

@@ -48,14 +48,12 @@ class FakeTokenizer final : public model::Tokenizer {
 [[nodiscard]] std::shared_ptr<const ServedModel> make_fake_model(const std::string& name = "fake",
                                                                  std::int64_t max_context = 512);
 
-/// Tokens of history that the fake model looks at.
-inline constexpr std::uint32_t kTail = 4;
-
-/// The fake model: a token is a hash of the tokens before it (as a stage reads them from its KV),
+/// The fake model: a token is a hash of all tokens before it (as a stage reads them from its KV),
 /// its position, and the seed unless the choice is greedy. Banned tokens are passed over as a
-/// sampler would.
-[[nodiscard]] std::uint64_t tail_hash(std::span<const std::int32_t> tail, std::uint32_t position);
-[[nodiscard]] std::int32_t sample_token(std::uint64_t tail, std::uint32_t position,
+/// sampler would. A history's hash is that of the history without its last token, and that token;
+/// it is never 0, and that of no tokens is 0.
+[[nodiscard]] std::uint64_t history_hash(std::uint64_t before, std::int32_t token);
+[[nodiscard]] std::int32_t sample_token(std::uint64_t history, std::uint32_t position,
                                         const wire::SequenceAdmit& params);
 [[nodiscard]] float fake_logprob(std::int32_t token, std::uint32_t position);
 

@@ -13,7 +13,7 @@
 namespace brigade::router::testing {
 namespace {
 
-constexpr std::uint64_t kCopied = ~std::uint64_t{0};  ///< in block_owner_
+constexpr std::uint64_t kCopied = ~std::uint64_t{0};  ///< a Block's uid
 
 }  // namespace
 
@@ -86,8 +86,8 @@ void SimWorker::on_assign(const wire::Assign& assign) {
 
 void SimWorker::on_start(const wire::Start& start) {
   if (start.epoch != epoch_) return;
-  kv_.assign(start.num_kv_blocks * wire::kBlockSize, -1);
-  block_owner_.assign(start.num_kv_blocks, 0);
+  kv_.assign(start.num_kv_blocks * wire::kBlockSize, 0);
+  blocks_.assign(start.num_kv_blocks, {});
   ready_ = true;
   world_.send_to_router(id_, wire::Ready{.epoch = epoch_});
 }
@@ -102,9 +102,11 @@ void SimWorker::on_command(const wire::StepCommand& command) {
 }
 
 void SimWorker::on_activations(std::uint64_t epoch, std::uint64_t step,
-                               std::vector<std::int32_t> tokens, std::vector<std::uint64_t> tails) {
+                               std::vector<std::int32_t> tokens,
+                               std::vector<std::uint64_t> histories) {
   if (epoch != epoch_) return;
-  activations_[step] = {std::move(tokens), std::move(tails)};
+  INVARIANT(!activations_.contains(step)) << "activations of step " << step << " came twice";
+  activations_[step] = {std::move(tokens), std::move(histories)};
   try_run();
 }
 
@@ -171,9 +173,30 @@ void SimWorker::apply_slots(const wire::StepCommand& command) {
     slot = {.open = true, .uid = ++next_uid_, .params = admit};
   }
   for (std::size_t i = 0; i < command.num_seqs(); ++i) {
-    std::vector<std::uint32_t>& blocks = slots_[command.seq[i]].blocks;
-    blocks.insert(blocks.end(), command.blocks.begin() + command.cu_blocks[i],
-                  command.blocks.begin() + command.cu_blocks[i + 1]);
+    append_blocks(
+        slots_[command.seq[i]],
+        std::span(command.blocks)
+            .subspan(command.cu_blocks[i], command.cu_blocks[i + 1] - command.cu_blocks[i]),
+        command.position[i]);
+  }
+}
+
+std::uint64_t SimWorker::tenant_of(const Slot& slot) const {
+  return world_.options().tenant_in_seed ? slot.params.seed % kMaxSimTenants : 0;
+}
+
+void SimWorker::append_blocks(Slot& slot, std::span<const std::uint32_t> blocks,
+                              std::uint32_t position) {
+  for (const std::uint32_t block : blocks) {
+    slot.blocks.push_back(block);
+    // What lies before its first position it has not computed itself: it must be whole by now.
+    const bool is_found = slot.blocks.size() * wire::kBlockSize <= position;
+    if (is_found) {
+      INVARIANT_NE(kv_[block * wire::kBlockSize + wire::kBlockSize - 1], 0U)
+          << "block " << block << " is shared before it is filled";
+      world_.note("prefix found in the cache");
+    }
+    slot.fillings.push_back(is_found ? blocks_[block].filling : 0);
   }
 }
 
@@ -190,37 +213,56 @@ std::vector<std::int32_t> SimWorker::resolve(const wire::StepCommand& command) {
   return tokens;
 }
 
-void SimWorker::write_kv(const Slot& slot, std::uint32_t position, std::int32_t token) {
-  const std::uint32_t block = slot.blocks[position / wire::kBlockSize];
-  if (block_owner_[block] != slot.uid) {
-    // What another wrote there must not be read any more.
-    if (std::exchange(block_owner_[block], slot.uid) != kCopied)
-      std::fill_n(kv_.begin() + block * wire::kBlockSize, wire::kBlockSize, -1);
+void SimWorker::write_kv(Slot& slot, std::uint32_t position, std::int32_t token) {
+  const std::size_t index = position / wire::kBlockSize;
+  const std::uint32_t id = slot.blocks[index];
+  Block& block = blocks_[id];
+  if (block.uid != slot.uid && block.uid == kCopied) {
+    INVARIANT_EQ(block.tenant, tenant_of(slot)) << "block " << id << " is a copy of another's";
+    block.uid = slot.uid;
+    slot.fillings[index] = block.filling;
   }
-  kv_[block * wire::kBlockSize + position % wire::kBlockSize] = token;
+  if (block.uid != slot.uid) {
+    block = {.uid = slot.uid, .filling = block.filling + 1, .tenant = tenant_of(slot)};
+    slot.fillings[index] = block.filling;
+    // What another wrote there must not be read any more.
+    std::fill_n(kv_.begin() + id * wire::kBlockSize, wire::kBlockSize, 0);
+  }
+  const std::uint64_t before = position == 0 ? 0 : read_history(slot, position - 1);
+  kv_[id * wire::kBlockSize + position % wire::kBlockSize] = history_hash(before, token);
 }
 
 void SimWorker::copy_block(std::uint32_t from, std::uint32_t to) {
   // Nobody's yet: the slot that writes there first keeps what was copied.
-  block_owner_[to] = kCopied;
+  blocks_[to] = {
+      .uid = kCopied, .filling = blocks_[to].filling + 1, .tenant = blocks_[from].tenant};
   std::copy_n(kv_.begin() + from * wire::kBlockSize, wire::kBlockSize,
               kv_.begin() + to * wire::kBlockSize);
+  world_.note("last block of a prompt copied for a fork");
 }
 
-std::uint64_t SimWorker::read_tail(const Slot& slot, std::uint32_t position) const {
-  std::vector<std::int32_t> tail;
-  for (std::uint32_t p = position + 1 - std::min(position + 1, kTail); p <= position; ++p) {
-    const std::uint32_t block = slot.blocks[p / wire::kBlockSize];
-    tail.push_back(kv_[block * wire::kBlockSize + p % wire::kBlockSize]);
-    INVARIANT_NE(tail.back(), -1) << "block " << block << " is read before it is written";
+std::uint64_t SimWorker::read_history(const Slot& slot, std::uint32_t position) const {
+  const std::uint32_t id = slot.blocks[position / wire::kBlockSize];
+  const std::uint64_t history = kv_[id * wire::kBlockSize + position % wire::kBlockSize];
+  INVARIANT_NE(history, 0U) << "block " << id << " is read before it is written";
+  return history;
+}
+
+/// A block in use by its slot is the one that it filled or found, and of its tenant.
+void SimWorker::check_blocks(const Slot& slot, std::uint32_t num_positions) const {
+  for (std::size_t i = 0; i * wire::kBlockSize < num_positions; ++i) {
+    const Block& block = blocks_[slot.blocks[i]];
+    INVARIANT_EQ(block.filling, slot.fillings[i])
+        << "block " << slot.blocks[i] << " was given to another while it is read";
+    INVARIANT_EQ(block.tenant, tenant_of(slot))
+        << "block " << slot.blocks[i] << " is of another tenant";
   }
-  return tail_hash(tail, position);
 }
 
 void SimWorker::finish_step(wire::StepCommand command) {
   busy_ = false;
   free_since_ = world_.now();
-  Activations step{.tokens = resolve(command), .tails = {}};
+  Activations step{.tokens = resolve(command), .histories = {}};
   apply_slots(command);
   for (std::size_t i = 0; i < command.copy_from.size(); ++i) {
     copy_block(command.copy_from[i], command.copy_to[i]);
@@ -233,18 +275,19 @@ void SimWorker::finish_step(wire::StepCommand command) {
     for (std::uint32_t row = command.cu_tokens[i]; row < command.cu_tokens[i + 1]; ++row) {
       write_kv(slot, position++, step.tokens[row]);
     }
-    step.tails.push_back(read_tail(slot, position - 1));
+    check_blocks(slot, position);
+    step.histories.push_back(read_history(slot, position - 1));
   }
   if (assign_.pp_stage > 0) {
     // Every stage keeps its own KV: they must all have the same history.
-    INVARIANT(activations_.at(command.step).tails == step.tails) << "step " << command.step;
+    INVARIANT(activations_.at(command.step).histories == step.histories) << "step " << command.step;
     activations_.erase(command.step);
   }
   if (is_last()) {
     report(command, step);
   } else {
     world_.send_activations(epoch_, assign_.pp_stage + 1, command.step, std::move(step.tokens),
-                            std::move(step.tails));
+                            std::move(step.histories));
   }
   while (!samples_.empty() && samples_.begin()->first.first + 64 < command.step) {
     samples_.erase(samples_.begin());
@@ -290,7 +333,7 @@ void SimWorker::report(const wire::StepCommand& command, const Activations& step
     }
     if ((command.flags[i] & wire::kSampleToken) == 0) continue;
     const std::uint32_t sampled_position = position + end - begin;
-    const std::int32_t token = sample_token(step.tails[i], sampled_position, slot.params);
+    const std::int32_t token = sample_token(step.histories[i], sampled_position, slot.params);
     add_entry(result, slot, sampled_position, token, true);
     world_.send_sample(epoch_, command.step, command.seq[i], token);
   }

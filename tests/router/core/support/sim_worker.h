@@ -15,10 +15,15 @@ namespace brigade::router::testing {
 
 class World;
 
+/// Of tenants that are told apart by their requests' seeds (WorldOptions::tenant_in_seed).
+inline constexpr std::uint64_t kMaxSimTenants = 16;
+
 /// A worker process in virtual time: loads, takes steps in order, passes activations on, samples,
-/// and reports, as the real one does. Its KV holds the tokens written to it, tagged with the
-/// sequence that wrote them; what it samples it works out from what it reads there, so a block in
-/// wrong hands shows as a wrong token or ends the process.
+/// and reports, as the real one does. Its KV holds a hash of the history up to each position, and
+/// each block tells who filled it, how often it has changed hands, and whose tenant's it is. What a
+/// worker samples it works out from what it reads there, and each step looks at every block of its
+/// sequences: one that was never filled, was given to another, or holds another tenant's tokens
+/// ends the process.
 class SimWorker final {
  public:
   SimWorker(World& world, WorkerId id, wire::Hello hello);
@@ -26,7 +31,7 @@ class SimWorker final {
   /// A message from the router, or anything else that reaches the process.
   void receive(const wire::ToWorker& message);
   void on_activations(std::uint64_t epoch, std::uint64_t step, std::vector<std::int32_t> tokens,
-                      std::vector<std::uint64_t> tails);
+                      std::vector<std::uint64_t> histories);
   void on_sample(std::uint64_t epoch, std::uint64_t step, std::uint32_t slot, std::int32_t token);
   void heartbeat();
 
@@ -50,10 +55,16 @@ class SimWorker final {
     std::uint64_t last_step = 0;
     wire::SequenceAdmit params;
     std::vector<std::uint32_t> blocks;
+    std::vector<std::uint64_t> fillings;  ///< of each block, as this slot filled or found it
+  };
+  struct Block {
+    std::uint64_t uid = 0;      ///< slot's use that filled it last
+    std::uint64_t filling = 0;  ///< counts up each time that another begins to fill it
+    std::uint64_t tenant = 0;
   };
   struct Activations {
-    std::vector<std::int32_t> tokens;  ///< of the step's rows, samples filled in
-    std::vector<std::uint64_t> tails;  ///< [num_seqs]
+    std::vector<std::int32_t> tokens;      ///< of the step's rows, samples filled in
+    std::vector<std::uint64_t> histories;  ///< [num_seqs]
   };
 
   void on_assign(const wire::Assign& assign);
@@ -66,9 +77,12 @@ class SimWorker final {
   void finish_step(wire::StepCommand command);
   void apply_slots(const wire::StepCommand& command);
   std::vector<std::int32_t> resolve(const wire::StepCommand& command);
-  void write_kv(const Slot& slot, std::uint32_t position, std::int32_t token);
+  [[nodiscard]] std::uint64_t tenant_of(const Slot& slot) const;
+  void append_blocks(Slot& slot, std::span<const std::uint32_t> blocks, std::uint32_t position);
+  void write_kv(Slot& slot, std::uint32_t position, std::int32_t token);
   void copy_block(std::uint32_t from, std::uint32_t to);
-  [[nodiscard]] std::uint64_t read_tail(const Slot& slot, std::uint32_t position) const;
+  void check_blocks(const Slot& slot, std::uint32_t num_positions) const;
+  [[nodiscard]] std::uint64_t read_history(const Slot& slot, std::uint32_t position) const;
   void report(const wire::StepCommand& command, const Activations& step);
   void add_entry(wire::StepResult& result, const Slot& slot, std::uint32_t position,
                  std::int32_t token, bool sampled) const;
@@ -89,8 +103,8 @@ class SimWorker final {
   std::map<std::uint64_t, Activations> activations_;                         ///< by step
   std::map<std::pair<std::uint64_t, std::uint32_t>, std::int32_t> samples_;  ///< (step, slot)
   std::vector<Slot> slots_;
-  std::vector<std::int32_t> kv_;            ///< [num_blocks * 16] tokens
-  std::vector<std::uint64_t> block_owner_;  ///< [num_blocks] uid
+  std::vector<std::uint64_t> kv_;  ///< [num_blocks * 16] histories; 0: nothing was written
+  std::vector<Block> blocks_;      ///< [num_blocks]
   std::uint64_t next_uid_ = 0;
   Duration busy_time_{0};
   TimePoint free_since_ = TimePoint::min();  ///< when its last step ended

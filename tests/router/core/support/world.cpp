@@ -29,8 +29,11 @@ Duration Dice::between(Duration low, Duration high) {
 
 World::World(WorldOptions options)
     : options_(std::move(options)),
+      now_(options_.start),
       network_(options_.seed, /*stream=*/77),
-      router_(options_.router, options_.models, options_.trace) {}
+      router_(options_.router, options_.models, options_.trace) {
+  after(std::chrono::seconds(1), [this] { scrape(); });
+}
 
 void World::at(TimePoint time, std::function<void()> event) {
   events_.push({.time = time, .number = next_event_++, .run = std::move(event)});
@@ -59,12 +62,107 @@ bool World::run_next(TimePoint limit) {
   if (wake <= event_time) {
     with_router([this](Router& router) { router.advance(now_); });
     INVARIANT(router_.next_wake() > now_) << "the router does not rest";
-    return true;
+  } else {
+    const Event event = events_.top();
+    events_.pop();
+    event.run();
   }
-  const Event event = events_.top();
-  events_.pop();
-  event.run();
+  check_after_event();
   return true;
+}
+
+void World::check_after_event() {
+  constexpr Duration kGrace = std::chrono::seconds(5);
+  if (!deadlines_.empty()) {
+    INVARIANT(now_ <= deadlines_.begin()->first + kGrace)
+        << "request " << deadlines_.begin()->second << " outlives its deadline";
+  }
+  if (!starts_.empty()) {
+    INVARIANT(now_ <= starts_.begin()->first)
+        << "request " << starts_.begin()->second << " starves";
+  }
+  INVARIANT_EQ(num_sent_, num_delivered_ + num_lost_ + num_on_way_);
+}
+
+/// What an operator's monitoring sees once a second.
+void World::scrape() {
+  const RouterStatus status = router_.status();
+  INVARIANT_EQ(status.accepted,
+               status.completed + status.failed + status.cancelled + status.in_flight);
+  INVARIANT_EQ(status.accepted + status.refused, clients_.size());
+  INVARIANT_EQ(status.in_flight, num_open_);
+  std::set<ReplicaId> draining;
+  for (const ReplicaStatus& replica : status.replicas) {
+    if (replica.state == "draining") draining.insert(replica.id);
+  }
+  for (const ReplicaId id : draining) {
+    const auto drain = drains_.find(id);
+    INVARIANT(drain == drains_.end() || now_ <= drain->second.since + std::chrono::seconds(60))
+        << "replica " << id << " has drained for longer than 60 s";
+  }
+  std::erase_if(drains_, [&](const auto& drain) { return !draining.contains(drain.first); });
+  after(std::chrono::seconds(1), [this] { scrape(); });
+}
+
+void World::drain(ReplicaId replica) {
+  Drain drain{.since = now_};
+  for (const RequestView& view : router_.requests()) {
+    if (view.placed && view.replica == replica) drain.placed.insert(view.id);
+  }
+  const bool is_sound = now_ >= calm_since_ && !corrupt_next_result_;
+  if (is_sound && !drain.placed.empty()) note("drain of a sound replica with requests");
+  const bool is_new = is_sound && drains_.try_emplace(replica, std::move(drain)).second;
+  with_router([&](Router& router) {
+    if (!router.drain(replica, now_).ok() && is_new) drains_.erase(replica);
+  });
+}
+
+void World::disturb() {
+  calm_since_ = now_ + std::chrono::seconds(15);
+  must_progress_ = false;
+  starts_.clear();
+  start_times_.clear();
+  drains_.clear();
+}
+
+void World::expect_progress() {
+  must_progress_ = true;
+  for (const auto& [id, client] : clients_) {
+    if (!client.ended && client.tokens.empty()) start_by(id);
+  }
+}
+
+void World::start_by(RequestId request) {
+  const TimePoint latest =
+      now_ + std::chrono::seconds(30) + std::chrono::seconds(4) * static_cast<int>(num_open_);
+  if (start_times_.emplace(request, latest).second) starts_.emplace(latest, request);
+}
+
+void World::forget_start(RequestId request) {
+  const auto it = start_times_.find(request);
+  if (it == start_times_.end()) return;
+  starts_.erase({it->second, request});
+  start_times_.erase(it);
+}
+
+void World::replay_stale_result() {
+  std::set<std::uint64_t> live;
+  for (const ReplicaStatus& replica : router_.status().replicas) {
+    if (replica.state != "lost" && replica.state != "drained") live.insert(replica.epoch);
+  }
+  for (const auto& [worker, result] : last_results_) {
+    if (find(worker) == nullptr || live.contains(result.epoch)) continue;
+    note("result of an epoch that is over");
+    router_.on_message(worker, result, now_);
+    const Actions actions = router_.take_actions();
+    // Who was given up is told so.
+    const bool only_told = std::ranges::all_of(actions.sends, [](const SendToWorker& send) {
+      return std::holds_alternative<wire::Release>(send.message);
+    });
+    INVARIANT(actions.outputs.empty() && only_told)
+        << "a result of epoch " << result.epoch << " has an effect after its end";
+    return;
+  }
 }
 
 void World::run_for(Duration duration) {
@@ -160,11 +258,19 @@ void World::submit_expecting(Request request, const Request& as) {
     client.expected = expect(as, seed, *options_.models.front());
   }
   ++num_open_;
+  const RequestId id = request.id;
+  client.deadline =
+      now_ + (as.params.deadline_ms > 0 ? Duration(std::chrono::milliseconds(as.params.deadline_ms))
+                                        : options_.router.default_deadline);
+  deadlines_.emplace(client.deadline, id);
+  if (must_progress_) start_by(id);
   with_router([&](Router& router) { router.submit(std::move(request), now_); });
 }
 
 void World::cancel(RequestId request) {
   with_router([&](Router& router) { router.cancel(request, now_); });
+  const auto client = clients_.find(request);
+  INVARIANT(client == clients_.end() || client->second.ended) << "request " << request;
 }
 
 void World::with_router(const std::function<void(Router&)>& call) {
@@ -194,12 +300,20 @@ void World::deliver_to_worker(SendToWorker send) {
     const std::uint64_t hash = wire::plan_hash(*command);
     const bool is_new = plan_hashes_.emplace(std::pair(command->epoch, command->step), hash).second;
     mix(hash);
-    if (is_new) checkers_.at(command->epoch).on_command(*command);
+    if (is_new) {
+      checkers_.at(command->epoch).on_command(*command);
+      note_step(*command);
+    }
   }
   const Duration delay = network_.between(options_.min_router_delay, options_.max_router_delay);
   const WorkerId worker = send.worker;
+  ++num_sent_;
+  ++num_on_way_;
   deliver({0, worker}, delay, [this, worker, message = std::move(send.message)] {
-    if (SimWorker* sim = find(worker)) sim->receive(message);
+    SimWorker* sim = find(worker);
+    --num_on_way_;
+    ++(sim == nullptr ? num_lost_ : num_delivered_);
+    if (sim != nullptr) sim->receive(message);
   });
 }
 
@@ -212,21 +326,27 @@ void World::send_to_router(WorkerId worker, wire::FromWorker message) {
     if (std::exchange(corrupt_next_result_, false)) ++result->plan_hash;
   }
   const Duration delay = network_.between(options_.min_router_delay, options_.max_router_delay);
+  ++num_sent_;
+  ++num_on_way_;
   deliver({worker, 0}, delay, [this, worker, message = std::move(message)] {
+    --num_on_way_;
+    ++num_delivered_;
     if (const auto* result = std::get_if<wire::StepResult>(&message)) {
       checkers_.at(result->epoch).on_result(*result);
+      last_results_[worker] = *result;
     }
     with_router([&](Router& router) { router.on_message(worker, message, now_); });
   });
 }
 
 void World::send_activations(std::uint64_t epoch, std::uint32_t stage, std::uint64_t step,
-                             std::vector<std::int32_t> tokens, std::vector<std::uint64_t> tails) {
+                             std::vector<std::int32_t> tokens,
+                             std::vector<std::uint64_t> histories) {
   const Duration delay = network_.between(options_.min_link_delay, options_.max_link_delay);
   deliver({(epoch << 16) + 1000000, stage}, delay,
-          [this, epoch, stage, step, tokens = std::move(tokens), tails = std::move(tails)] {
+          [this, epoch, stage, step, tokens = std::move(tokens), histories = std::move(histories)] {
             if (SimWorker* peer = find_rank(epoch, stage)) {
-              peer->on_activations(epoch, step, tokens, tails);
+              peer->on_activations(epoch, step, tokens, histories);
             }
           });
 }
@@ -250,6 +370,13 @@ std::size_t World::max_steps_in_flight() const {
   for (const auto& [epoch, checker] : checkers_)
     most = std::max(most, checker.max_in_flight());
   return most;
+}
+
+std::vector<std::uint64_t> World::tokens_by_epoch() const {
+  std::vector<std::uint64_t> tokens;
+  for (const auto& [epoch, checker] : checkers_)
+    tokens.push_back(checker.num_tokens());
+  return tokens;
 }
 
 void World::on_output(const Output& output) {
@@ -276,14 +403,63 @@ void World::on_output(const Output& output) {
     }
   }
   client.text += output.text;
+  forget_start(output.request);
   if (output.finish == wire::FinishReason::kNone) return;
   client.ended = true;
   --num_open_;
+  deadlines_.erase({client.deadline, output.request});
   client.last = output;
   check_end(client);
+  note_end(client);
 }
 
-void World::check_end(const Client& client) const {
+void World::note_end(const Client& client) {
+  const bool begun = !client.tokens.empty();
+  switch (client.last.finish) {
+    case wire::FinishReason::kStop:
+      note(client.last.stop_reason.empty() ? "ended by the end token" : "ended by a stop");
+      break;
+    case wire::FinishReason::kLength:
+      note("ended by its length");
+      break;
+    case wire::FinishReason::kCancelled:
+      note(begun ? "cancelled between its tokens" : "cancelled before its first token");
+      break;
+    default:
+      note(to_string(client.last.status.code()));
+      if (client.last.status.code() == StatusCode::kDeadlineExceeded) {
+        note(begun ? "expired between its tokens" : "expired before its first token");
+      }
+      break;
+  }
+  if (client.last.usage.cached_tokens > 0) note("cached tokens in the usage");
+  if (client.num_scored > 0) note("prompt scored");
+}
+
+void World::note_step(const wire::StepCommand& command) {
+  bool decodes = false;
+  bool prefills = false;
+  for (std::size_t i = 0; i < command.num_seqs(); ++i) {
+    const bool samples = (command.flags[i] & wire::kSampleToken) != 0;
+    const bool one = command.cu_tokens[i + 1] - command.cu_tokens[i] == 1;
+    decodes |= samples && one;
+    prefills |= !one;
+    if (!samples) note("prompt in chunks");
+    if ((command.flags[i] & wire::kTokenFromSample) != 0) note("token taken from a sample");
+  }
+  if (decodes && prefills) note("decodes and prefills in one step");
+}
+
+void World::check_end(const Client& client) {
+  const auto of_drain = std::find_if(drains_.begin(), drains_.end(), [&](const auto& drain) {
+    return drain.second.placed.contains(client.request.id);
+  });
+  INVARIANT(of_drain == drains_.end() || client.last.finish != wire::FinishReason::kError ||
+            client.last.status.code() == StatusCode::kDeadlineExceeded)
+      << "request " << client.request.id << " is lost in a drain: " << client.last.status.message();
+  INVARIANT_LE(client.last.usage.completion_tokens,
+               client.request.params.max_tokens.value_or(~std::uint32_t{0}));
+  INVARIANT_LE(client.last.usage.cached_tokens, client.last.usage.prompt_tokens);
   const Output& last = client.last;
   INVARIANT_EQ(last.usage.completion_tokens, client.tokens.size()) << client.request.id;
   INVARIANT_EQ(last.usage.prompt_tokens, client.request.prompt.size()) << client.request.id;

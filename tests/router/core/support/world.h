@@ -8,6 +8,7 @@
 #include <queue>
 #include <set>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "router/core/router.h"
@@ -45,6 +46,10 @@ struct WorldOptions {
   Duration max_router_delay = std::chrono::microseconds(200);
   Duration step_base = std::chrono::milliseconds(5);
   Duration step_per_token = std::chrono::microseconds(20);
+  /// When the router's clock starts: nothing may depend on it.
+  Duration start = std::chrono::seconds(1000);
+  /// Seeds tell the tenant: seed % kMaxSimTenants. Workers then check that none reads another's KV.
+  bool tenant_in_seed = false;
   bool audit = true;            ///< after each event
   Trace::Sink trace = nullptr;  ///< of the router
 };
@@ -57,12 +62,29 @@ struct Client {
   std::vector<TimePoint> token_times;
   std::string text;
   std::size_t num_scored = 0;
+  TimePoint deadline = kNever;
   bool ended = false;
   Output last;
 };
 
 /// The router and its workers in virtual time. One thread, a queue of events ordered by time (then
 /// by when they were put in), nothing random but what comes from the seed.
+///
+/// What must hold is checked as it happens, and ends the process when it does not:
+/// - every accepted request ends, at its deadline + 5 s at the latest, exactly once (I1, I2);
+/// - tokens, text, finish reason and usage are those of an undisturbed run alone, each position
+///   once (I3, I4, I5, I9);
+/// - blocks are conserved, no step reads one that its sequence did not fill or find, or that is
+///   another tenant's (I6, I7, I8: Router::audit, CommandChecker, SimWorker);
+/// - steps come in order on every stage, and all ranks are told the same (I11: SimWorker);
+/// - what comes from an epoch that is over changes nothing (I12: replay_stale_result);
+/// - after a cancel no output comes, and a second one does nothing (I13);
+/// - a drain fails no request that was placed, and ends within 60 s (I14);
+/// - each message is on its way, delivered, or lost with a dead worker (I15);
+/// - while nothing is broken each request starts within a bound (I18: expect_progress);
+/// - accepted = completed + failed + cancelled + in flight, once a second (I21).
+/// That outcomes depend on the seed alone, and not on the clock (I22, I24), is for the caller to
+/// compare: trace_hash().
 class World final {
  public:
   explicit World(WorldOptions options);
@@ -83,6 +105,16 @@ class World final {
   [[nodiscard]] std::vector<WorkerId> worker_ids() const;
   void fail_next_loads(std::uint32_t count) { loads_to_fail_ = count; }
   void corrupt_next_result() { corrupt_next_result_ = true; }
+  /// Delivers a result again whose epoch is over, if there is one.
+  void replay_stale_result();
+
+  // Operators.
+  void drain(ReplicaId replica);
+  /// From now on each request must have its first output within 30 s, and 4 s more for each other
+  /// that is open, until disturb().
+  void expect_progress();
+  /// Something is about to break: requests may wait, and drains may fail them.
+  void disturb();
 
   // Clients.
   void submit(Request request);
@@ -101,11 +133,16 @@ class World final {
   [[nodiscard]] std::uint64_t trace_hash() const { return trace_hash_; }
   [[nodiscard]] std::uint64_t num_events() const { return num_events_; }
   [[nodiscard]] std::size_t max_steps_in_flight() const;
+  /// Tokens in the steps of each epoch.
+  [[nodiscard]] std::vector<std::uint64_t> tokens_by_epoch() const;
+  /// Counts something that must happen in some run.
+  void note(std::string_view what) { ++seen_[what]; }
+  [[nodiscard]] const std::map<std::string_view, std::uint64_t>& seen() const { return seen_; }
 
   // For workers.
   void send_to_router(WorkerId worker, wire::FromWorker message);
   void send_activations(std::uint64_t epoch, std::uint32_t stage, std::uint64_t step,
-                        std::vector<std::int32_t> tokens, std::vector<std::uint64_t> tails);
+                        std::vector<std::int32_t> tokens, std::vector<std::uint64_t> histories);
   void send_sample(std::uint64_t epoch, std::uint64_t step, std::uint32_t slot, std::int32_t token);
   void compare_plans(const wire::StepCommand& command);
   [[nodiscard]] Duration step_time(std::size_t num_tokens) const;
@@ -128,13 +165,19 @@ class World final {
   void apply_actions();
   void deliver_to_worker(SendToWorker send);
   void on_output(const Output& output);
-  void check_end(const Client& client) const;
+  void check_end(const Client& client);
+  void note_end(const Client& client);
+  void note_step(const wire::StepCommand& command);
+  void check_after_event();
+  void scrape();
+  void start_by(RequestId request);
+  void forget_start(RequestId request);
   void heartbeats(WorkerId worker);
   void mix(std::uint64_t value);
   SimWorker* find_rank(std::uint64_t epoch, std::uint32_t stage);
 
   WorldOptions options_;
-  TimePoint now_{std::chrono::seconds(1000)};
+  TimePoint now_;
   std::priority_queue<Event, std::vector<Event>, std::greater<>> events_;
   std::uint64_t next_event_ = 0;
   std::map<Link, TimePoint> links_;
@@ -147,6 +190,22 @@ class World final {
   WorkerId next_worker_ = 1;
   std::map<RequestId, Client> clients_;
   std::size_t num_open_ = 0;
+  std::set<std::pair<TimePoint, RequestId>> deadlines_;  ///< of open clients
+  bool must_progress_ = false;
+  std::set<std::pair<TimePoint, RequestId>> starts_;  ///< latest first outputs of open clients
+  std::map<RequestId, TimePoint> start_times_;        ///< the same by request
+  struct Drain {
+    TimePoint since;
+    std::set<RequestId> placed;  ///< there when it began
+  };
+  std::map<ReplicaId, Drain> drains_;  ///< that nothing has disturbed
+  TimePoint calm_since_;               ///< what was broken before has been noticed by then
+  std::uint64_t num_sent_ = 0;         ///< messages between router and workers
+  std::uint64_t num_delivered_ = 0;
+  std::uint64_t num_lost_ = 0;  ///< their receiver was dead
+  std::uint64_t num_on_way_ = 0;
+  std::map<WorkerId, wire::StepResult> last_results_;
+  std::map<std::string_view, std::uint64_t> seen_;
   std::uint32_t loads_to_fail_ = 0;
   bool corrupt_next_result_ = false;
   std::uint64_t trace_hash_ = 0;
