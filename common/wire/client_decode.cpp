@@ -5,6 +5,17 @@
 namespace brigade::wire {
 namespace {
 
+std::vector<TokenBias> unpack_bias(const std::vector<std::int32_t>& tokens,
+                                   const std::vector<float>& values, Fields& f) {
+  f.length(values.size(), tokens.size(), "params.bias_values");
+  std::vector<TokenBias> bias;
+  if (!f.ok()) return bias;
+  for (std::size_t i = 0; i < tokens.size(); ++i) {
+    bias.push_back({.token = tokens[i], .bias = f.finite(values[i], "params.bias_values")});
+  }
+  return bias;
+}
+
 /// Ranges of the numbers are router/core's to judge (it answers in the client's terms); here they
 /// must be numbers.
 GenerationParams unpack_params(const fb::Params* m, Fields& f) {
@@ -23,6 +34,16 @@ GenerationParams unpack_params(const fb::Params* m, Fields& f) {
   p.num_prompt_logprobs = m->num_prompt_logprobs();
   p.deadline_ms = m->deadline_ms();
   p.priority = m->priority();
+  p.min_p = f.finite(m->min_p(), "params.min_p");
+  p.typical_p = f.finite(m->typical_p(), "params.typical_p");
+  p.repetition_penalty = f.finite(m->repetition_penalty(), "params.repetition_penalty");
+  p.presence_penalty = f.finite(m->presence_penalty(), "params.presence_penalty");
+  p.frequency_penalty = f.finite(m->frequency_penalty(), "params.frequency_penalty");
+  p.logit_bias = unpack_bias(f.vector(m->bias_tokens()), f.vector(m->bias_values()), f);
+  p.allowed_token_ids = f.vector(m->allowed_token_ids());
+  p.bad_words = f.strings(m->bad_words(), "params.bad_words");
+  p.include_stop_str = m->include_stop_str();
+  p.keep_special_tokens = m->keep_special_tokens();
   return p;
 }
 

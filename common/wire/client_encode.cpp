@@ -9,10 +9,23 @@ namespace {
 Offset<fb::Params> pack_params(Builder& b, const GenerationParams& p) {
   const auto stop = pack_strings(b, p.stop);
   const auto stop_token_ids = pack_vector(b, p.stop_token_ids);
+  std::vector<std::int32_t> bias_tokens;
+  std::vector<float> bias_values;
+  for (const TokenBias& bias : p.logit_bias) {
+    bias_tokens.push_back(bias.token);
+    bias_values.push_back(bias.bias);
+  }
+  const auto bias_tokens_offset = pack_vector(b, bias_tokens);
+  const auto bias_values_offset = pack_vector(b, bias_values);
+  const auto allowed = pack_vector(b, p.allowed_token_ids);
+  const auto bad_words = pack_strings(b, p.bad_words);
   return fb::CreateParams(b, p.temperature, p.top_p, p.top_k, p.seed.has_value(),
                           p.seed.value_or(0), p.max_tokens.has_value(), p.max_tokens.value_or(0),
                           p.min_tokens, p.ignore_eos, stop, stop_token_ids, p.num_logprobs,
-                          p.num_prompt_logprobs, p.deadline_ms, p.priority);
+                          p.num_prompt_logprobs, p.deadline_ms, p.priority, p.min_p, p.typical_p,
+                          p.repetition_penalty, p.presence_penalty, p.frequency_penalty,
+                          bias_tokens_offset, bias_values_offset, allowed, bad_words,
+                          p.include_stop_str, p.keep_special_tokens);
 }
 
 auto pack_body(Builder& b, const Generate& m) {

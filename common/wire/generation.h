@@ -9,6 +9,12 @@
 
 namespace brigade::wire {
 
+/// Added to a token's logit.
+struct TokenBias {
+  std::int32_t token = 0;
+  float bias = 0;
+};
+
 /// How to generate: shared by every door, the router and the client libraries. Bounds are checked
 /// by router/core/limits.h, once, for all doors.
 struct GenerationParams {
@@ -26,6 +32,16 @@ struct GenerationParams {
   std::uint32_t deadline_ms = 0;          ///< from acceptance; 0 = the router's default
   /// Lower goes first, as in vLLM; among the requests of one tenant only.
   std::int32_t priority = 0;
+  float min_p = 0;               ///< least probability, as a share of the likeliest token's
+  float typical_p = 1;           ///< locally typical sampling: this much probability; 1 = all
+  float repetition_penalty = 1;  ///< of tokens in prompt or output; above 1 makes them rarer
+  float presence_penalty = 0;    ///< once, of tokens in the output
+  float frequency_penalty = 0;   ///< each time that a token is in the output
+  std::vector<TokenBias> logit_bias;
+  std::vector<std::int32_t> allowed_token_ids;  ///< empty = all
+  std::vector<std::string> bad_words;           ///< token sequences that must not come out
+  bool include_stop_str = false;     ///< the stop string or stop token's text ends the output
+  bool keep_special_tokens = false;  ///< special tokens show in the output's text
 };
 
 struct TokenLogprob {

@@ -2,12 +2,14 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <variant>
 #include <vector>
 
 #include "common/base/partition.h"
 #include "common/base/status.h"
+#include "common/wire/generation.h"
 
 /// What router and workers say to each other, as plain values. Pure code (router/core,
 /// shard_worker/core) knows only these; common/wire/codec.h turns them into verified FlatBuffers
@@ -143,6 +145,28 @@ struct HeartbeatAck {
 
 // ---- steps ----
 
+/// Sampling that changes or forbids logits. The tokens it depends on come along, so that a rank
+/// needs nothing of the sequence's past, whatever a prefix cache or a replay leaves out: from here
+/// on the rank adds what it draws.
+struct SamplingControls {
+  float min_p = 0;
+  float typical_p = 1;
+  float repetition_penalty = 1;
+  float presence_penalty = 0;
+  float frequency_penalty = 0;
+  std::vector<TokenBias> bias;
+  std::vector<std::int32_t> allowed_tokens;          ///< ascending; empty = all
+  std::vector<std::vector<std::int32_t>> bad_words;  ///< none empty
+  std::vector<std::int32_t> prompt_tokens;  ///< distinct, ascending; with a repetition penalty
+  std::vector<std::int32_t> output_tokens;  ///< so far, in order; with penalties or bad words
+
+  [[nodiscard]] bool has_penalties() const {
+    return repetition_penalty != 1 || presence_penalty != 0 || frequency_penalty != 0;
+  }
+  /// What is drawn depends on the output so far.
+  [[nodiscard]] bool needs_output() const { return has_penalties() || !bad_words.empty(); }
+};
+
 /// What a rank must know about a sequence to sample for it; sent once, with the sequence's first
 /// step in an epoch.
 struct SequenceAdmit {
@@ -156,7 +180,17 @@ struct SequenceAdmit {
   /// No banned token is sampled for a position below this one (min_tokens, as an absolute
   /// position).
   std::uint32_t banned_until_position = 0;
-  std::vector<std::int32_t> banned_tokens;  ///< end and stop tokens
+  std::vector<std::int32_t> banned_tokens;           ///< end and stop tokens
+  std::shared_ptr<const SamplingControls> controls;  ///< null: none of them is asked for
+};
+
+/// What StepResult::sampled says of an entry. A fault ends the entry's request alone: its token is
+/// then any of the vocabulary, so that steps in flight can go on.
+enum EntryKind : std::uint8_t {
+  kPromptEntry = 0,
+  kSampledEntry = 1,     ///< a bit
+  kNothingAllowed = 2,   ///< fault: every token is masked
+  kLogitsNotFinite = 4,  ///< fault
 };
 
 /// Flags of one sequence in one step.
@@ -205,7 +239,7 @@ struct StepResult {
   std::vector<std::uint32_t> seq;
   std::vector<std::uint32_t> position;  ///< of the scored token in its sequence
   std::vector<std::int32_t> token;
-  std::vector<std::uint8_t> sampled;  ///< 1 sampled, 0 prompt token
+  std::vector<std::uint8_t> sampled;  ///< EntryKind: sampled or not, and at most one fault
   std::vector<float> logprob;  ///< natural log, of the raw distribution; NaN when not asked for
   std::vector<std::uint32_t> cu_top;     ///< [num_entries + 1]
   std::vector<std::int32_t> top_tokens;  ///< best first

@@ -26,6 +26,24 @@ class Hasher final {
   std::uint64_t state_ = 0x6272696761646531U;  // "brigade1"
 };
 
+void add_controls(Hasher& hash, const SamplingControls& controls) {
+  for (const float value : {controls.min_p, controls.typical_p, controls.repetition_penalty,
+                            controls.presence_penalty, controls.frequency_penalty}) {
+    hash.add(std::bit_cast<std::uint32_t>(value));
+  }
+  hash.add(controls.bias.size());
+  for (const TokenBias& bias : controls.bias) {
+    hash.add(static_cast<std::uint64_t>(bias.token));
+    hash.add(std::bit_cast<std::uint32_t>(bias.bias));
+  }
+  hash.add_list(controls.allowed_tokens);
+  hash.add(controls.bad_words.size());
+  for (const std::vector<std::int32_t>& word : controls.bad_words)
+    hash.add_list(word);
+  hash.add_list(controls.prompt_tokens);
+  hash.add_list(controls.output_tokens);
+}
+
 void add_admit(Hasher& hash, const SequenceAdmit& admit) {
   hash.add(admit.seq);
   hash.add(admit.seed);
@@ -36,6 +54,8 @@ void add_admit(Hasher& hash, const SequenceAdmit& admit) {
   hash.add(static_cast<std::uint64_t>(admit.num_prompt_logprobs));
   hash.add(admit.banned_until_position);
   hash.add_list(admit.banned_tokens);
+  hash.add(admit.controls == nullptr ? 0 : 1);
+  if (admit.controls != nullptr) add_controls(hash, *admit.controls);
 }
 
 }  // namespace

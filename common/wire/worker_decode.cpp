@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "common/wire/codec.h"
+#include "common/wire/controls_codec.h"
 #include "common/wire/fields.h"
 
 namespace brigade::wire {
@@ -69,8 +70,11 @@ StepResult unpack(const fb::StepResult& m, Fields& f) {
   f.length(r.logprob.size(), n, "logprob");
   f.intervals(r.cu_top, n, r.top_tokens.size(), "cu_top");
   f.length(r.top_logprobs.size(), r.top_tokens.size(), "top_logprobs");
-  for (const std::uint8_t sampled : r.sampled)
-    f.in_range<std::uint8_t>(sampled, 0, 1, "sampled");
+  for (const std::uint8_t kind : r.sampled) {
+    const bool known = kind <= kSampledEntry || kind == (kSampledEntry | kNothingAllowed) ||
+                       (kind & ~kSampledEntry) == kLogitsNotFinite;
+    if (!known) f.fault("sampled", str_cat("is ", +kind, ", no kind of entry"));
+  }
   for (const float p : r.top_logprobs) {
     if (std::isnan(p)) f.fault("top_logprobs", "has a NaN");
   }
@@ -193,18 +197,19 @@ std::vector<SequenceAdmit> unpack_admit(const fb::Admit* m, Fields& f) {
   for (std::size_t i = 0; i < n; ++i) {
     f.finite(temperature[i], "admit.temperature");
     f.finite(top_p[i], "admit.top_p");
-    admit[i] = {
-        .seq = seq[i],
-        .seed = seed[i],
-        .temperature = temperature[i],
-        .top_p = top_p[i],
-        .top_k = top_k[i],
-        .num_logprobs = f.in_range(num_logprobs[i], -1, 20, "admit.num_logprobs"),
-        .num_prompt_logprobs =
-            f.in_range(num_prompt_logprobs[i], -1, 20, "admit.num_prompt_logprobs"),
-        .banned_until_position = banned_until[i],
-        .banned_tokens = {banned.begin() + cu_banned[i], banned.begin() + cu_banned[i + 1]}};
+    admit[i] = {.seq = seq[i],
+                .seed = seed[i],
+                .temperature = temperature[i],
+                .top_p = top_p[i],
+                .top_k = top_k[i],
+                .num_logprobs = f.in_range(num_logprobs[i], -1, 20, "admit.num_logprobs"),
+                .num_prompt_logprobs =
+                    f.in_range(num_prompt_logprobs[i], -1, 20, "admit.num_prompt_logprobs"),
+                .banned_until_position = banned_until[i],
+                .banned_tokens = {banned.begin() + cu_banned[i], banned.begin() + cu_banned[i + 1]},
+                .controls = nullptr};
   }
+  unpack_controls(m->controls(), admit, f);
   return admit;
 }
 

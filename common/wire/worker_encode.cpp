@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "common/wire/controls_codec.h"
 #include "common/wire/pack.h"
 
 namespace brigade::wire {
@@ -138,6 +139,7 @@ Offset<fb::Admit> pack_admit(Builder& b, const std::vector<SequenceAdmit>& admit
     banned.insert(banned.end(), one.banned_tokens.begin(), one.banned_tokens.end());
     cu_banned.push_back(static_cast<std::uint32_t>(banned.size()));
   }
+  const auto controls = pack_controls(b, admit);
   const auto seq = pack_column(b, admit, &SequenceAdmit::seq);
   const auto seed = pack_column(b, admit, &SequenceAdmit::seed);
   const auto temperature = pack_column(b, admit, &SequenceAdmit::temperature);
@@ -149,7 +151,7 @@ Offset<fb::Admit> pack_admit(Builder& b, const std::vector<SequenceAdmit>& admit
   const auto cu_offset = pack_vector(b, cu_banned);
   const auto banned_offset = pack_vector(b, banned);
   return fb::CreateAdmit(b, seq, seed, temperature, top_p, top_k, num_logprobs, num_prompt_logprobs,
-                         banned_until, cu_offset, banned_offset);
+                         banned_until, cu_offset, banned_offset, controls);
 }
 
 auto pack_body(Builder& b, const StepCommand& m) {

@@ -42,6 +42,15 @@ Status check_sampling(const wire::GenerationParams& params) {
     return invalid_argument(str_cat("top_k: ", params.top_k,
                                     " is neither a count of tokens nor 0 or -1 for all of them"));
   }
+  RETURN_IF_ERROR(check_range("min_p", params.min_p, 0, 1));
+  RETURN_IF_ERROR(check_range("typical_p", params.typical_p, 0, 1));
+  if (params.typical_p == 0) return invalid_argument("typical_p: 0 keeps nothing; 1 keeps all");
+  RETURN_IF_ERROR(check_range("repetition_penalty", params.repetition_penalty,
+                              kMinRepetitionPenalty, kMaxRepetitionPenalty));
+  RETURN_IF_ERROR(
+      check_range("presence_penalty", params.presence_penalty, -kMaxPenalty, kMaxPenalty));
+  RETURN_IF_ERROR(
+      check_range("frequency_penalty", params.frequency_penalty, -kMaxPenalty, kMaxPenalty));
   RETURN_IF_ERROR(check_count("logprobs", params.num_logprobs));
   return check_count("prompt_logprobs", params.num_prompt_logprobs);
 }
@@ -50,6 +59,54 @@ Status check_priority(std::int32_t priority) {
   if (priority >= -kMaxPriority && priority <= kMaxPriority) return {};
   return invalid_argument(
       str_cat("priority: ", priority, " is not in [", -kMaxPriority, ", ", kMaxPriority, ']'));
+}
+
+Status check_size(std::string_view field, std::size_t size, std::size_t most) {
+  if (size <= most) return {};
+  return invalid_argument(str_cat(field, ": ", size, " entries, at most ", most));
+}
+
+Status check_bias(const std::vector<wire::TokenBias>& biases, std::int64_t vocab_size) {
+  RETURN_IF_ERROR(check_size("logit_bias", biases.size(), kMaxBiases));
+  std::vector<std::int32_t> tokens;
+  for (const wire::TokenBias& bias : biases) {
+    RETURN_IF_ERROR(check_range("logit_bias", bias.bias, -kMaxBias, kMaxBias));
+    tokens.push_back(bias.token);
+  }
+  RETURN_IF_ERROR(check_tokens("logit_bias", tokens, vocab_size));
+  std::sort(tokens.begin(), tokens.end());
+  const auto twice = std::adjacent_find(tokens.begin(), tokens.end());
+  if (twice == tokens.end()) return {};
+  return invalid_argument(str_cat("logit_bias: token id ", *twice, " comes twice"));
+}
+
+Status check_bad_words(const Request& request, std::int64_t vocab_size) {
+  const std::vector<std::string>& words = request.params.bad_words;
+  RETURN_IF_ERROR(check_size("bad_words", words.size(), kMaxBadWords));
+  for (std::size_t i = 0; i < words.size(); ++i) {
+    const std::string& word = words[i];
+    if (word.empty() || word.size() > kMaxBadWordBytes || !model::is_valid_utf8(word)) {
+      return invalid_argument(str_cat("bad_words[", i, "]: ", quoted(word), " of ", word.size(),
+                                      " bytes is not UTF-8 of 1 to ", kMaxBadWordBytes, " bytes"));
+    }
+  }
+  RETURN_IF_ERROR(
+      check_size("bad_words", request.bad_words.size(), kMaxBadWords * kBadWordVariants));
+  for (const std::vector<std::int32_t>& word : request.bad_words) {
+    RETURN_IF_ERROR(check_size("bad_words", word.size(), kMaxBadWordBytes + 1));
+    if (word.empty()) return invalid_argument("bad_words: one of them has no tokens");
+    RETURN_IF_ERROR(check_tokens("bad_words", word, vocab_size));
+  }
+  return {};
+}
+
+Status check_masks(const Request& request, std::int64_t vocab_size) {
+  const wire::GenerationParams& params = request.params;
+  RETURN_IF_ERROR(check_bias(params.logit_bias, vocab_size));
+  RETURN_IF_ERROR(
+      check_size("allowed_token_ids", params.allowed_token_ids.size(), kMaxAllowedTokens));
+  RETURN_IF_ERROR(check_tokens("allowed_token_ids", params.allowed_token_ids, vocab_size));
+  return check_bad_words(request, vocab_size);
 }
 
 Status check_stops(const wire::GenerationParams& params, std::int64_t vocab_size) {
@@ -138,6 +195,7 @@ Result<wire::GenerationParams> check_request(const Request& request, const Serve
   RETURN_IF_ERROR(check_sampling(params));
   RETURN_IF_ERROR(check_stops(params, model.spec.vocab_size));
   RETURN_IF_ERROR(check_priority(params.priority));
+  RETURN_IF_ERROR(check_masks(request, model.spec.vocab_size));
   ASSIGN_OR_RETURN(params.max_tokens, resolve_max_tokens(request, model, max_kv_tokens));
   RETURN_IF_ERROR(check_tokens("prompt", request.prompt, model.spec.vocab_size));
   if (params.min_tokens > *params.max_tokens) {
@@ -146,6 +204,9 @@ Result<wire::GenerationParams> check_request(const Request& request, const Serve
   }
   if (params.temperature < kGreedyTemperature || params.top_p == 0) params.temperature = 0;
   if (params.top_p == 0) params.top_p = 1;
+  std::vector<std::int32_t>& allowed = params.allowed_token_ids;
+  std::sort(allowed.begin(), allowed.end());
+  allowed.erase(std::unique(allowed.begin(), allowed.end()), allowed.end());
   if (params.top_k == -1 || params.top_k >= model.spec.vocab_size) params.top_k = 0;
   return params;
 }

@@ -15,12 +15,21 @@ inline constexpr std::size_t kMaxTenantBytes = 256;
 inline constexpr float kMaxTemperature = 2.0F;
 /// Priorities are in [-100, 100]: what is least urgent still gets its turn before a deadline.
 inline constexpr std::int32_t kMaxPriority = 100;
+inline constexpr float kMinRepetitionPenalty = 0.01F;
+inline constexpr float kMaxRepetitionPenalty = 100.0F;
+inline constexpr float kMaxPenalty = 2.0F;  ///< presence and frequency, either way
+inline constexpr float kMaxBias = 100.0F;   ///< either way
+inline constexpr std::size_t kMaxBiases = 1024;
+inline constexpr std::size_t kMaxAllowedTokens = 16384;
+inline constexpr std::size_t kMaxBadWords = 128;
+inline constexpr std::size_t kMaxBadWordBytes = 256;
 
 /// Checks a request against the model it names, once for every door, and gives its parameters in
 /// the form the rest works with: max_tokens set, temperature 0 where the choice is greedy (below
-/// 1e-5, or top_p 0), top_p in (0, 1], top_k in [0, vocab_size). kInvalidArgument names the field,
-/// its value and what is allowed; what is over the context says "maximum context length", which
-/// clients look for.
+/// 1e-5, or top_p 0), top_p in (0, 1], top_k in [0, vocab_size), allowed_token_ids distinct and
+/// ascending. kInvalidArgument begins with the field, as `field: ` or `field[i]: `, and says its
+/// value and what is allowed; what is over the context says "maximum context length", which clients
+/// look for.
 ///
 /// `max_kv_tokens`: the most tokens that a sequence can hold on any replica there is; 0 when not
 /// known yet.

@@ -30,7 +30,8 @@ struct LiveRequest {
   std::string tenant;
   std::size_t model_index = 0;
   std::shared_ptr<const ServedModel> model;
-  wire::GenerationParams params;  ///< as resolved by check_request
+  wire::GenerationParams params;                     ///< as resolved by check_request
+  std::vector<std::vector<std::int32_t>> bad_words;  ///< as token sequences
   std::uint64_t seed = 0;
   TimePoint deadline = kNever;
   RequestTimes times;

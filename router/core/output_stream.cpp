@@ -18,10 +18,11 @@ OutputStream::OutputStream(std::shared_ptr<const model::Tokenizer> tokenizer,
                            const wire::GenerationParams& params,
                            std::optional<std::int32_t> last_prompt_token)
     : tokenizer_(std::move(tokenizer)),
-      detokenizer_(tokenizer_, /*special=*/false, last_prompt_token),
-      matcher_(params.stop),
+      detokenizer_(tokenizer_, /*special=*/params.keep_special_tokens, last_prompt_token),
+      matcher_(params.stop, params.include_stop_str),
       stop_token_ids_(params.stop_token_ids),
       ignore_eos_(params.ignore_eos),
+      include_stop_(params.include_stop_str),
       min_tokens_(params.min_tokens),
       max_tokens_(params.max_tokens.value_or(0)) {
   sort_unique(stop_token_ids_);
@@ -40,7 +41,8 @@ OutputStream::Piece OutputStream::push(std::int32_t token) {
   const auto end_ids = tokenizer_->end_ids();
   const bool is_end = may_stop && !ignore_eos_ && !is_stop_token &&
                       std::binary_search(end_ids.begin(), end_ids.end(), token);
-  if (!is_stop_token && !is_end) piece.text = matcher_.push(detokenizer_.push(token), may_stop);
+  const bool shows = include_stop_ || (!is_stop_token && !is_end);
+  if (shows) piece.text = matcher_.push(detokenizer_.push(token), may_stop);
   if (matcher_.matched()) {
     piece.finish = wire::FinishReason::kStop;
     piece.stop_reason = *matcher_.matched();

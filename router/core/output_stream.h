@@ -48,6 +48,7 @@ class OutputStream final {
   std::vector<std::int32_t> stop_token_ids_;  ///< ascending
   std::vector<std::int32_t> banned_;
   bool ignore_eos_;
+  bool include_stop_;
   std::uint32_t min_tokens_;
   std::uint32_t max_tokens_;
   std::uint32_t num_tokens_ = 0;

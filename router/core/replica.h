@@ -24,6 +24,8 @@ class ResultSink {
   /// request.prompt_scores is complete. Comes before the first sampled token.
   virtual void on_prompt_scored(LiveRequest& request) = 0;
   virtual void on_sampled(LiveRequest& request, wire::OutputToken token) = 0;
+  /// No token could be drawn, or the prompt not be scored: the request must end.
+  virtual void on_fault(LiveRequest& request, Status status) = 0;
 };
 
 /// The plan of one replica in one epoch: its slots, KV blocks, lanes, and the steps in flight.

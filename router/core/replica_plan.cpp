@@ -154,6 +154,7 @@ std::uint32_t Replica::add_chunk(std::uint32_t lane, std::uint32_t slot, StepBui
   const std::uint32_t num_chunks = (left + budget - 1) / budget;
   const std::uint32_t rows = (left + num_chunks - 1) / num_chunks;
   if (rows == left && !may_join(lanes_[lane], sequence)) return 0;
+  if (!builder.has_room_for(sequence)) return 0;
   if (sequence.forked && !sequence.admit_sent) {
     Fork& fork = forks_.at(sequence.group);
     fork.last_copy = last_step_ + 1;

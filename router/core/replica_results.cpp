@@ -19,6 +19,22 @@ wire::OutputToken entry_token(const wire::StepResult& result, std::size_t entry)
   return token;
 }
 
+/// What is wrong with entries [first, end) of one request: its own fault, not its replica's.
+Status fault_of(const wire::StepResult& result, std::size_t first, std::size_t end) {
+  for (std::size_t i = first; i < end; ++i) {
+    if ((result.sampled[i] & wire::kLogitsNotFinite) != 0) {
+      return internal_error(str_cat("the model's logits for position ", result.position[i],
+                                    " are not finite: the request cannot go on"));
+    }
+    if ((result.sampled[i] & wire::kNothingAllowed) != 0) {
+      return invalid_argument(
+          str_cat("no token may come out at position ", result.position[i],
+                  ": allowed_token_ids, bad_words and min_tokens forbid all of them together"));
+    }
+  }
+  return {};
+}
+
 Status check_shape(const wire::StepResult& result) {
   const std::size_t count = result.seq.size();
   if (result.position.size() != count || result.token.size() != count ||
@@ -56,7 +72,8 @@ Status Replica::check_result(const wire::StepResult& result) const {
       const bool sampled = i == num_scored;
       const std::uint32_t position = item.position + (sampled ? item.num_tokens : i + 1);
       if (entry >= result.seq.size() || result.seq[entry] != item.slot ||
-          result.position[entry] != position || (result.sampled[entry] != 0) != sampled ||
+          result.position[entry] != position ||
+          ((result.sampled[entry] & wire::kSampledEntry) != 0) != sampled ||
           result.token[entry] < 0 || result.token[entry] >= options_.vocab_size) {
         return data_loss(str_cat("result of step ", result.step, ": entry ", entry, " is not the ",
                                  sampled ? "sample" : "scored token", " of sequence ", item.slot,
@@ -108,6 +125,10 @@ void Replica::apply_entries(const wire::StepResult& result, const FlightStep& fl
     entry += item.num_scored() + (item.samples() ? 1 : 0);
     LiveRequest* request = sequences_[item.slot].request;
     if (request == nullptr) continue;
+    if (Status fault = fault_of(result, first, entry); !fault.ok()) {
+      sink.on_fault(*request, std::move(fault));
+      continue;
+    }
     if ((item.flags & wire::kScorePrompt) != 0) {
       std::vector<wire::OutputToken>& scores = request->prompt_scores;
       if (scores.empty()) scores.push_back({.token = request->tokens[0]});

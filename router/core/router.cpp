@@ -137,6 +137,7 @@ std::unique_ptr<LiveRequest> Router::Impl::make_request(Request&& request, std::
     live->chain = PrefixChain(live->group);
   }
   live->chain.extend(live->tokens);
+  live->bad_words = std::move(request.bad_words);
   live->prompt_scored = params.num_prompt_logprobs < 0;
   live->stream =
       std::make_unique<OutputStream>(live->model->tokenizer, params, live->tokens.back());

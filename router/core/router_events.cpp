@@ -91,6 +91,10 @@ void Router::Impl::end_expired(LiveRequest& request) {
           str_cat("the deadline passed after ", request.num_output(), " output tokens")));
 }
 
+void Router::Impl::on_fault(LiveRequest& request, Status status) {
+  end(request, wire::FinishReason::kError, std::move(status));
+}
+
 void Router::Impl::advance(TimePoint now) {
   for (LiveRequest* request : ledger.expired(now))
     end_expired(*request);

@@ -59,6 +59,7 @@ struct Router::Impl final : ResultSink {
 
   void on_prompt_scored(LiveRequest& request) override;
   void on_sampled(LiveRequest& request, wire::OutputToken token) override;
+  void on_fault(LiveRequest& request, Status status) override;
 
   const RouterConfig config;
   const Cluster::Models models;

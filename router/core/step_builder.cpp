@@ -1,10 +1,59 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "router/core/step_builder.h"
 
+#include <algorithm>
+#include <memory>
+
 #include "common/base/check.h"
 #include "router/core/planted_bug.h"
 
 namespace brigade::router {
+namespace {
+
+/// Of token lists that tell ranks how to sample, in one command: a quarter of the largest message.
+constexpr std::size_t kMaxControlTokens = std::size_t{1} << 18;
+
+bool has_controls(const wire::GenerationParams& params) {
+  return params.min_p > 0 || params.typical_p < 1 || params.repetition_penalty != 1 ||
+         params.presence_penalty != 0 || params.frequency_penalty != 0 ||
+         !params.logit_bias.empty() || !params.allowed_token_ids.empty() ||
+         !params.bad_words.empty();
+}
+
+/// At most, of the lists in the request's controls.
+std::size_t num_control_tokens(const LiveRequest& request) {
+  if (!has_controls(request.params)) return 0;
+  std::size_t count = request.tokens.size() + 2 * request.params.logit_bias.size() +
+                      request.params.allowed_token_ids.size();
+  for (const std::vector<std::int32_t>& word : request.bad_words)
+    count += word.size() + 1;
+  return count;
+}
+
+/// Null when the request asks for none. The tokens so far go along only where they count.
+std::shared_ptr<const wire::SamplingControls> make_controls(const LiveRequest& request) {
+  const wire::GenerationParams& params = request.params;
+  if (!has_controls(params)) return nullptr;
+  wire::SamplingControls controls{.min_p = params.min_p,
+                                  .typical_p = params.typical_p,
+                                  .repetition_penalty = params.repetition_penalty,
+                                  .presence_penalty = params.presence_penalty,
+                                  .frequency_penalty = params.frequency_penalty,
+                                  .bias = params.logit_bias,
+                                  .allowed_tokens = params.allowed_token_ids,
+                                  .bad_words = request.bad_words};
+  const auto prompt_end = request.tokens.begin() + request.num_prompt;
+  if (controls.needs_output()) controls.output_tokens.assign(prompt_end, request.tokens.end());
+  if (controls.repetition_penalty != 1) {
+    std::vector<std::int32_t>& distinct = controls.prompt_tokens;
+    distinct.assign(request.tokens.begin(), prompt_end);
+    std::sort(distinct.begin(), distinct.end());
+    distinct.erase(std::unique(distinct.begin(), distinct.end()), distinct.end());
+  }
+  return std::make_shared<wire::SamplingControls>(std::move(controls));
+}
+
+}  // namespace
 
 StepBuilder::StepBuilder(wire::StepCommand& command, FlightStep& flight, std::uint64_t epoch,
                          std::uint64_t step, std::uint32_t lane, std::size_t num_seqs)
@@ -59,6 +108,11 @@ void StepBuilder::add_copy(std::uint32_t from, std::uint32_t to) {
   command_.copy_to.push_back(to);
 }
 
+bool StepBuilder::has_room_for(const Sequence& sequence) const {
+  if (sequence.admit_sent || num_control_tokens_ == 0) return true;
+  return num_control_tokens_ + num_control_tokens(*sequence.request) <= kMaxControlTokens;
+}
+
 void StepBuilder::add(std::uint32_t slot, Sequence& sequence, std::uint32_t num_tokens,
                       std::uint8_t flags, std::int32_t next_token) {
   if (!sequence.admit_sent) admit(slot, sequence);
@@ -107,6 +161,8 @@ void StepBuilder::admit(std::uint32_t slot, Sequence& sequence) {
     admit.banned_until_position = unbanned;
     admit.banned_tokens = request.stream->banned_tokens();
   }
+  admit.controls = make_controls(request);
+  num_control_tokens_ += num_control_tokens(request);
   command_.admit.push_back(std::move(admit));
   sequence.admit_sent = true;
 }

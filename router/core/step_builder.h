@@ -23,6 +23,9 @@ class StepBuilder final {
 
   /// Copies a block's KV before this step and those after it.
   void add_copy(std::uint32_t from, std::uint32_t to);
+  /// Whether the command has room for what the sequence's ranks must be told of it. Of one that is
+  /// the first always.
+  [[nodiscard]] bool has_room_for(const Sequence& sequence) const;
 
   [[nodiscard]] bool empty() const { return flight_.items.empty(); }
 
@@ -33,6 +36,7 @@ class StepBuilder final {
 
   wire::StepCommand& command_;
   FlightStep& flight_;
+  std::size_t num_control_tokens_ = 0;  ///< of those admitted in this command
 };
 
 }  // namespace brigade::router

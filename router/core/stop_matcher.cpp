@@ -6,7 +6,8 @@
 
 namespace brigade::router {
 
-StopMatcher::StopMatcher(std::vector<std::string> stops) : stops_(std::move(stops)) {}
+StopMatcher::StopMatcher(std::vector<std::string> stops, bool include)
+    : stops_(std::move(stops)), include_(include) {}
 
 std::string StopMatcher::push(std::string_view text, bool may_stop) {
   if (stops_.empty()) return std::string(text);
@@ -26,7 +27,8 @@ std::string StopMatcher::push(std::string_view text, bool may_stop) {
       matched_ = stop;
     }
   }
-  const std::size_t certain = matched_ ? best_begin : held_.size() - suffix_to_hold();
+  const std::size_t end_of_text = include_ ? best_end : best_begin;
+  const std::size_t certain = matched_ ? end_of_text : held_.size() - suffix_to_hold();
   std::string out = held_.substr(0, certain);
   held_.erase(0, matched_ ? held_.size() : certain);
   no_end_before_ = no_end_before_ > certain ? no_end_before_ - certain : 0;

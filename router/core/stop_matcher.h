@@ -14,12 +14,12 @@ namespace brigade::router {
 /// into pieces.
 class StopMatcher final {
  public:
-  /// `stops`: none empty.
-  explicit StopMatcher(std::vector<std::string> stops);
+  /// `stops`: none empty. With `include` the one that is found is part of the output.
+  explicit StopMatcher(std::vector<std::string> stops, bool include = false);
 
   /// Adds text and returns what has become certain. A stop string that ends in this text ends the
-  /// output before it, unless `may_stop` is false: then this text counts only as the beginning of
-  /// one that ends later.
+  /// output before it (or with it), unless `may_stop` is false: then this text counts only as the
+  /// beginning of one that ends later.
   std::string push(std::string_view text, bool may_stop);
   /// What is held back, when the output ends otherwise.
   std::string flush();
@@ -31,6 +31,7 @@ class StopMatcher final {
   [[nodiscard]] std::size_t suffix_to_hold() const;
 
   std::vector<std::string> stops_;
+  bool include_;
   std::string held_;
   std::size_t no_end_before_ = 0;  ///< in held_: a stop string must end after this many bytes
   std::optional<std::string> matched_;

@@ -43,7 +43,13 @@ struct Request {
   /// Not 0: the requests of one group are choices of one prompt and share its KV.
   std::uint64_t group = 0;
   wire::GenerationParams params;
+  /// params.bad_words as the token sequences that they may come out as; a door makes them
+  /// (bad_word_tokens), for it takes a tokenizer.
+  std::vector<std::vector<std::int32_t>> bad_words;
 };
+
+/// Sequences of one bad word: as it is, and behind a blank.
+inline constexpr std::size_t kBadWordVariants = 2;
 
 struct Usage {
   std::uint32_t prompt_tokens = 0;

@@ -10,6 +10,7 @@ namespace brigade::worker {
 namespace {
 
 constexpr std::int32_t kMaxTopLogprobs = 20;
+constexpr float kMaxShift = 1000;  // of a logit, by a bias or a penalty
 constexpr std::uint8_t kKnownFlags =
     wire::kTokenFromSample | wire::kSampleToken | wire::kScorePrompt;
 
@@ -53,6 +54,7 @@ void clear(StepInputs& inputs) {
   inputs.cu_blocks.assign(1, 0);
   inputs.block_tables.clear();
   inputs.score_rows.clear();
+  inputs.admitted.clear();
   inputs.pending_tokens.clear();
   inputs.block_copies.clear();
 }
@@ -112,16 +114,51 @@ Status SequenceTable::check_admit(const wire::SequenceAdmit& admit) const {
       return bad_sequence(admit.seq, count, " logprobs, not in [-1, ", kMaxTopLogprobs, ']');
     }
   }
-  for (std::int32_t token : admit.banned_tokens) {
-    if (!in_vocabulary(token)) {
-      return bad_sequence(admit.seq, "banned token ", token, " is not in the vocabulary of ",
-                          limits_.vocab_size);
-    }
+  RETURN_IF_ERROR(check_tokens(admit.seq, "banned", admit.banned_tokens));
+  return admit.controls == nullptr ? Status() : check_controls(admit.seq, *admit.controls);
+}
+
+Status SequenceTable::check_tokens(std::uint32_t seq, std::string_view what,
+                                   const std::vector<std::int32_t>& tokens) const {
+  for (const std::int32_t token : tokens) {
+    if (in_vocabulary(token)) continue;
+    return bad_sequence(seq, what, " token ", token, " is not in the vocabulary of ",
+                        limits_.vocab_size);
   }
   return {};
 }
 
-Status SequenceTable::release_and_admit(const wire::StepCommand& command) {
+Status SequenceTable::check_controls(std::uint32_t seq,
+                                     const wire::SamplingControls& controls) const {
+  const auto outside = [](float value, float low, float high) {
+    return !(value >= low && value <= high);
+  };
+  if (outside(controls.min_p, 0, 1)) return bad_sequence(seq, "min_p ", controls.min_p);
+  if (outside(controls.typical_p, 1e-30F, 1)) {
+    return bad_sequence(seq, "typical_p ", controls.typical_p, " is not in (0, 1]");
+  }
+  if (outside(controls.repetition_penalty, 1e-3F, 1e3F)) {
+    return bad_sequence(seq, "repetition_penalty ", controls.repetition_penalty,
+                        " is not in [0.001, 1000]");
+  }
+  for (const float penalty : {controls.presence_penalty, controls.frequency_penalty}) {
+    if (outside(penalty, -kMaxShift, kMaxShift)) return bad_sequence(seq, "penalty ", penalty);
+  }
+  for (const wire::TokenBias& bias : controls.bias) {
+    if (!in_vocabulary(bias.token) || outside(bias.bias, -kMaxShift, kMaxShift)) {
+      return bad_sequence(seq, "bias ", bias.bias, " of token ", bias.token);
+    }
+  }
+  RETURN_IF_ERROR(check_tokens(seq, "allowed", controls.allowed_tokens));
+  for (const std::vector<std::int32_t>& word : controls.bad_words) {
+    if (word.empty()) return bad_sequence(seq, "an empty bad word");
+    RETURN_IF_ERROR(check_tokens(seq, "bad word's", word));
+  }
+  RETURN_IF_ERROR(check_tokens(seq, "prompt", controls.prompt_tokens));
+  return check_tokens(seq, "output", controls.output_tokens);
+}
+
+Status SequenceTable::release_and_admit(const wire::StepCommand& command, StepInputs& inputs) {
   for (std::uint32_t seq : command.release) {
     if (seq >= limits_.max_seqs || !slots_[seq].open) {
       return bad_sequence(seq, "released, but it is not open");
@@ -137,6 +174,7 @@ Status SequenceTable::release_and_admit(const wire::StepCommand& command) {
     slot.started = false;
     slot.sampled = false;
     slot.params = admit;
+    inputs.admitted.push_back(&slot.params);
     ++num_open_;
   }
   return {};
@@ -292,8 +330,8 @@ Status SequenceTable::apply_chunk(const wire::StepCommand& command, const Chunk&
 
 Status SequenceTable::apply_all(const wire::StepCommand& command, StepInputs& inputs) {
   RETURN_IF_ERROR(check_header(command));
-  RETURN_IF_ERROR(release_and_admit(command));
   clear(inputs);
+  RETURN_IF_ERROR(release_and_admit(command, inputs));
   inputs.epoch = command.epoch;
   inputs.step = command.step;
   inputs.lane = command.lane;

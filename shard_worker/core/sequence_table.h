@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string_view>
 #include <vector>
 
 #include "common/base/status.h"
@@ -33,7 +34,7 @@ class SequenceTable final {
   explicit SequenceTable(const SequenceLimits& limits);
 
   /// Checks and applies `command`, and fills `inputs` (its vectors are reused).
-  /// score_rows[i].params point into this table, valid until the next apply().
+  /// score_rows[i].params and admitted point into this table, valid until the next apply().
   Status apply(const wire::StepCommand& command, StepInputs& inputs);
 
   [[nodiscard]] std::uint32_t num_open() const { return num_open_; }
@@ -60,7 +61,10 @@ class SequenceTable final {
 
   Status check_header(const wire::StepCommand& command) const;
   Status check_admit(const wire::SequenceAdmit& admit) const;
-  Status release_and_admit(const wire::StepCommand& command);
+  Status check_controls(std::uint32_t seq, const wire::SamplingControls& controls) const;
+  Status check_tokens(std::uint32_t seq, std::string_view what,
+                      const std::vector<std::int32_t>& tokens) const;
+  Status release_and_admit(const wire::StepCommand& command, StepInputs& inputs);
   Status append_copies(const wire::StepCommand& command, StepInputs& inputs) const;
   Status check_chunk(const wire::StepCommand& command, const Chunk& chunk) const;
   Status append_blocks(const wire::StepCommand& command, const Chunk& chunk);

@@ -35,6 +35,8 @@ struct StepInputs {
   std::vector<std::int32_t> cu_blocks;     ///< [num_seqs + 1]
   std::vector<std::int32_t> block_tables;
   std::vector<ScoreRow> score_rows;  ///< ascending by row; sampling and scoring
+  /// Slots that begin anew with this step. Owned by the sequence table, valid during the step.
+  std::vector<const wire::SequenceAdmit*> admitted;
   /// Rows whose token is the last sample of a slot (TokenSource): filled in by the first stage
   /// before it embeds.
   struct PendingToken {

@@ -19,7 +19,8 @@ struct ScoredToken {
   std::uint32_t position = 0;
   std::int32_t token = 0;
   bool sampled = false;
-  float logprob = 0;  ///< NaN when not asked for
+  std::uint8_t fault = 0;  ///< of wire::EntryKind: the token is then any
+  float logprob = 0;       ///< NaN when not asked for
   std::vector<std::int32_t> top_tokens;
   std::vector<float> top_logprobs;
 };

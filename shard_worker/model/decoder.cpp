@@ -6,16 +6,9 @@
 #include "common/base/check.h"
 
 namespace brigade::worker {
-namespace {
 
-/// Rows whose logits are computed at a time: 16 rows share each load of the head, and prompt
-/// scoring never holds [chunk, vocab_size] at once.
-constexpr std::int64_t kLogitRows = 16;
-
-}  // namespace
-
-Decoder::Decoder(const model::ModelSpec& spec, const Shard& shard, std::int64_t tp_size,
-                 const ShardWeights& weights, kernels::Ops& ops, std::int64_t max_step_tokens)
+Decoder::Decoder(const model::ModelSpec& spec, const Shard& shard, const ShardWeights& weights,
+                 kernels::Ops& ops, std::int64_t max_step_tokens)
     : spec_(spec),
       shard_(shard),
       weights_(weights),
@@ -23,7 +16,6 @@ Decoder::Decoder(const model::ModelSpec& spec, const Shard& shard, std::int64_t 
       max_step_tokens_(max_step_tokens),
       q_size_(shard.heads.size() * spec.head_dim),
       kv_size_(shard.kv_heads.size() * spec.head_dim),
-      vocab_(model::split_tensors(spec, tp_size).vocab),
       normed_(max_step_tokens * spec.hidden_size),
       qkv_(max_step_tokens * (q_size_ + 2 * kv_size_)),
       mixed_(max_step_tokens * q_size_),
@@ -31,9 +23,7 @@ Decoder::Decoder(const model::ModelSpec& spec, const Shard& shard, std::int64_t 
       gate_up_(max_step_tokens * 2 * shard.ffn.size()),
       act_(max_step_tokens * shard.ffn.size()),
       rows_(shard.last_stage ? kLogitRows * spec.hidden_size : 0),
-      part_(shard.last_stage ? kLogitRows * shard.vocab.size() : 0),
-      parts_(shard.last_stage ? kLogitRows * spec.vocab_size : 0),
-      whole_(shard.last_stage ? spec.vocab_size : 0) {
+      part_(shard.last_stage ? kLogitRows * shard.vocab.size() : 0) {
   INVARIANT_EQ(static_cast<std::int64_t>(weights.layers.size()), shard.layers.size());
   for (const model::RopeSpec& rope : spec.ropes)
     ropes_.emplace_back(rope, spec.rotary_dim, max_step_tokens);
@@ -48,8 +38,7 @@ std::uint64_t Decoder::scratch_bytes(const model::ModelSpec& spec, const Shard& 
   const std::int64_t angles = spec.rotary_dim * static_cast<std::int64_t>(spec.ropes.size());
   const std::int64_t row = 2 * spec.hidden_size + 2 * q + 2 * kv + 3 * shard.ffn.size() + angles +
                            ExpertFfn::scratch_row(spec, shard);
-  const std::int64_t logits =
-      kLogitRows * (spec.hidden_size + shard.vocab.size() + spec.vocab_size) + spec.vocab_size;
+  const std::int64_t logits = kLogitRows * (spec.hidden_size + shard.vocab.size());
   const std::int64_t floats = max_step_tokens * row + (shard.last_stage ? logits : 0);
   return static_cast<std::uint64_t>(floats) * sizeof(float);
 }
@@ -137,8 +126,8 @@ Status Decoder::add_partial(Collective& group, TimePoint deadline, std::span<con
   return {};
 }
 
-Status Decoder::logits(const StepInputs& inputs, Collective& group, TimePoint deadline,
-                       std::span<const float> hidden, const LogitsSink& sink) {
+Status Decoder::logits(const StepInputs& inputs, std::span<const float> hidden,
+                       const LogitsSink& sink) {
   INVARIANT(shard_.last_stage) << "logits of a stage without the head";
   const std::size_t num_rows = inputs.score_rows.size();
   const auto hidden_size = static_cast<std::size_t>(spec_.hidden_size);
@@ -155,33 +144,7 @@ Status Decoder::logits(const StepInputs& inputs, Collective& group, TimePoint de
     const auto part = part_.view(rows.rows, shard_.vocab.size());
     ops_.linear(*weights_.head, rows, part);
     if (spec_.final_soft_cap > 0) ops_.soft_cap(part, spec_.final_soft_cap);
-    RETURN_IF_ERROR(collect(group, deadline, part, begin, sink));
-  }
-  return {};
-}
-
-Status Decoder::collect(Collective& group, TimePoint deadline, const kernels::Matrix& part,
-                        std::size_t first_index, const LogitsSink& sink) {
-  const auto width = static_cast<std::size_t>(part.cols);
-  const auto rows = static_cast<std::size_t>(part.rows);
-  if (group.size() == 1) {
-    for (std::size_t i = 0; i < rows; ++i) {
-      RETURN_IF_ERROR(sink(first_index + i, std::span(part.data + i * width, width)));
-    }
-    return {};
-  }
-  const auto vocab_size = static_cast<std::size_t>(spec_.vocab_size);
-  const bool root = group.rank() == 0;
-  RETURN_IF_ERROR(group.gather(std::span<const float>(part.data, rows * width),
-                               std::span(parts_.data(), root ? rows * vocab_size : 0), deadline));
-  if (!root) return {};
-  for (std::size_t i = 0; i < rows; ++i) {
-    for (const Range& share : vocab_) {
-      const float* from = parts_.data() + static_cast<std::int64_t>(rows) * share.begin +
-                          static_cast<std::int64_t>(i) * share.size();
-      std::copy(from, from + share.size(), whole_.data() + share.begin);
-    }
-    RETURN_IF_ERROR(sink(first_index + i, std::span(whole_.data(), vocab_size)));
+    RETURN_IF_ERROR(sink(begin, part));
   }
   return {};
 }

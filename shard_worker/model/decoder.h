@@ -28,20 +28,22 @@ namespace brigade::worker {
 class Decoder final {
  public:
   /// spec, weights and ops must outlive the decoder.
-  Decoder(const model::ModelSpec& spec, const Shard& shard, std::int64_t tp_size,
-          const ShardWeights& weights, kernels::Ops& ops, std::int64_t max_step_tokens);
+  Decoder(const model::ModelSpec& spec, const Shard& shard, const ShardWeights& weights,
+          kernels::Ops& ops, std::int64_t max_step_tokens);
 
   /// Runs the stage's layers. hidden: [num_tokens, hidden_size] in place; the first stage writes
   /// the embedding first.
   Status forward(const StepInputs& inputs, kernels::KvCache& cache, Collective& group,
                  TimePoint deadline, std::span<float> hidden);
 
-  /// Gets score_rows[index] and its logits [vocab_size], which it may overwrite.
-  using LogitsSink = std::function<Status(std::size_t index, std::span<float> logits)>;
+  /// Gets the logits of score_rows [first, first + logits.rows) over this rank's vocabulary:
+  /// [rows, shard.vocab.size()], which it may overwrite.
+  using LogitsSink = std::function<Status(std::size_t first, const kernels::Matrix& logits)>;
+  static constexpr std::int64_t kLogitRows = 16;
 
-  /// Last stage: the logits of inputs.score_rows, a few rows at a time, to the sink of rank 0.
-  Status logits(const StepInputs& inputs, Collective& group, TimePoint deadline,
-                std::span<const float> hidden, const LogitsSink& sink);
+  /// Last stage: the logits of inputs.score_rows, at most kLogitRows at a time (they share each
+  /// load of the head, and prompt scoring never holds [chunk, vocab_size] at once), on every rank.
+  Status logits(const StepInputs& inputs, std::span<const float> hidden, const LogitsSink& sink);
 
   /// What a decoder of these sizes takes beside weights and KV.
   [[nodiscard]] static std::uint64_t scratch_bytes(const model::ModelSpec& spec, const Shard& shard,
@@ -56,9 +58,7 @@ class Decoder final {
   /// x += the sum of partial_ over the ranks, normed where there is a norm.
   Status add_partial(Collective& group, TimePoint deadline, std::span<const float> post_norm,
                      const kernels::Matrix& x);
-  /// Brings the ranks' parts of a few rows of logits together on rank 0 and hands them to the sink.
-  Status collect(Collective& group, TimePoint deadline, const kernels::Matrix& part,
-                 std::size_t first_index, const LogitsSink& sink);
+
   const model::ModelSpec& spec_;
   const Shard shard_;
   const ShardWeights& weights_;
@@ -66,7 +66,6 @@ class Decoder final {
   const std::int64_t max_step_tokens_;
   const std::int64_t q_size_;                ///< of this rank: heads * head_dim
   const std::int64_t kv_size_;               ///< of this rank: kv_heads * head_dim
-  const Partition vocab_;                    ///< by rank
   std::vector<RopeTable> ropes_;             ///< [spec.ropes.size()]
   std::vector<kernels::RopeAngles> angles_;  ///< of this step, by rope
   std::optional<ExpertFfn> experts_;         ///< where a layer has some
@@ -78,8 +77,6 @@ class Decoder final {
   AlignedFloats act_;      ///< [max_step_tokens, ffn]
   AlignedFloats rows_;     ///< [kLogitRows, hidden_size]
   AlignedFloats part_;     ///< [kLogitRows, vocab of this rank]
-  AlignedFloats parts_;    ///< rank 0 of several: the ranks' parts one after another
-  AlignedFloats whole_;    ///< rank 0 of several: [vocab_size]
 };
 
 }  // namespace brigade::worker

@@ -72,10 +72,11 @@ Status DecoderEngine::load(const wire::Assign& assign, const std::function<void(
   RETURN_IF_ERROR(check_memory("a step's work space",
                                Decoder::scratch_bytes(spec_, key_->shard, assign.max_step_tokens))
                       .with_context("lower limits.step_tokens"));
-  decoder_ = std::make_unique<Decoder>(spec_, key_->shard, assign.stages[assign.pp_stage].tp_size,
-                                       weights_, *ops_, max_step_tokens_);
-  if (key_->shard.last_stage && assign.tp_rank == 0) {
-    sampler_ = std::make_unique<Sampler>(spec_.vocab_size);
+  decoder_ = std::make_unique<Decoder>(spec_, key_->shard, weights_, *ops_, max_step_tokens_);
+  if (key_->shard.last_stage) {
+    const std::int64_t tp_size = assign.stages[assign.pp_stage].tp_size;
+    sampler_ =
+        std::make_unique<Sampler>(model::split_tensors(spec_, tp_size).vocab, assign.tp_rank);
   }
   progress(1.0F);
   return {};
@@ -123,7 +124,8 @@ kernels::KvShape DecoderEngine::kv_shape() const {
 std::uint64_t DecoderEngine::max_kv_blocks(std::uint64_t memory_bytes) const {
   if (!key_) return 0;
   const std::uint64_t taken =
-      weight_bytes() + Decoder::scratch_bytes(spec_, key_->shard, max_step_tokens_);
+      weight_bytes() + Decoder::scratch_bytes(spec_, key_->shard, max_step_tokens_) +
+      (key_->shard.last_stage ? Sampler::scratch_bytes(spec_.vocab_size) : 0);
   return memory_bytes <= taken ? 0 : (memory_bytes - taken) / kv_shape().block_bytes();
 }
 
@@ -164,16 +166,24 @@ Status DecoderEngine::run(const StepInputs& inputs, Collective& group, TimePoint
   for (const StepInputs::BlockCopy& copy : inputs.block_copies)
     ops_->copy_block(*cache_, copy.from, copy.to);
   RETURN_IF_ERROR(decoder_->forward(inputs, *cache_, group, deadline, hidden));
-  if (!key_->shard.last_stage) return {};
-  scored.reserve(inputs.score_rows.size());
-  return decoder_->logits(inputs, group, deadline, hidden,
-                          [&](std::size_t index, std::span<float> logits) -> Status {
-                            const ScoreRow& row = inputs.score_rows[index];
-                            if (observer_) observer_(row, logits);
-                            ASSIGN_OR_RETURN(ScoredToken token, sampler_->score(row, logits));
-                            scored.push_back(std::move(token));
-                            return {};
-                          });
+  return key_->shard.last_stage ? sample(inputs, group, deadline, hidden, scored) : Status();
+}
+
+Status DecoderEngine::sample(const StepInputs& inputs, Collective& group, TimePoint deadline,
+                             std::span<const float> hidden, std::vector<ScoredToken>& scored) {
+  static_assert(Decoder::kLogitRows <= static_cast<std::int64_t>(Sampler::kMaxRows));
+  sampler_->admit(inputs);
+  return decoder_->logits(
+      inputs, hidden, [&](std::size_t first, const kernels::Matrix& logits) -> Status {
+        const auto rows =
+            std::span(inputs.score_rows).subspan(first, static_cast<std::size_t>(logits.rows));
+        for (std::size_t i = 0; observer_ && i < rows.size(); ++i) {
+          observer_(rows[i], key_->shard.vocab,
+                    std::span(logits.row(static_cast<std::int64_t>(i)),
+                              static_cast<std::size_t>(logits.cols)));
+        }
+        return sampler_->score(rows, logits, group, deadline, scored);
+      });
 }
 
 }  // namespace brigade::worker

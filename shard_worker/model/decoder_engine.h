@@ -21,8 +21,9 @@ namespace brigade::worker {
 class DecoderEngine final : public Engine {
  public:
   using OpsFactory = std::function<std::unique_ptr<kernels::Ops>(kernels::ActivationMode)>;
-  /// Sees each wanted row's whole logits before they are sampled; rank 0 of the last stage.
-  using LogitsObserver = std::function<void(const ScoreRow&, std::span<const float>)>;
+  /// Sees this rank's share of each wanted row's logits before they are sampled; last stage.
+  using LogitsObserver =
+      std::function<void(const ScoreRow&, Range vocab, std::span<const float> logits)>;
 
   explicit DecoderEngine(OpsFactory make_ops) : make_ops_(std::move(make_ops)) {}
 
@@ -51,6 +52,8 @@ class DecoderEngine final : public Engine {
   Status load_weights(const wire::Assign& assign, const std::function<void(float)>& progress);
   [[nodiscard]] kernels::KvShape kv_shape() const;
   [[nodiscard]] Status check_tokens(const StepInputs& inputs) const;
+  Status sample(const StepInputs& inputs, Collective& group, TimePoint deadline,
+                std::span<const float> hidden, std::vector<ScoredToken>& scored);
 
   OpsFactory make_ops_;
   LogitsObserver observer_;

@@ -3,189 +3,183 @@
 
 #include <algorithm>
 #include <array>
-#include <bit>
-#include <cmath>
-#include <limits>
+#include <utility>
 
 #include "common/base/check.h"
-#include "common/base/random.h"
-#include "common/base/strings.h"
 
 namespace brigade::worker {
 namespace {
 
-constexpr float kMinusInfinity = -std::numeric_limits<float>::infinity();
-
-/// The largest value, and whether all are finite; in lanes, which the compiler turns into vector
-/// code.
-struct Peak {
-  float value = kMinusInfinity;
-  bool finite = true;
-};
-
-Peak find_peak(std::span<const float> values) {
-  constexpr std::size_t kLanes = 16;
-  constexpr std::uint32_t kExponent = 0x7f800000U;
-  std::array<float, kLanes> best;
-  best.fill(kMinusInfinity);
-  std::array<std::uint32_t, kLanes> bad{};
-  const auto look = [&](std::size_t lane, float value) {
-    best[lane] = value > best[lane] ? value : best[lane];
-    bad[lane] |= (std::bit_cast<std::uint32_t>(value) & kExponent) == kExponent ? 1U : 0U;
-  };
-  std::size_t i = 0;
-  for (; i + kLanes <= values.size(); i += kLanes) {
-    for (std::size_t lane = 0; lane < kLanes; ++lane)
-      look(lane, values[i + lane]);
+/// Logits that controls changed, back as they were; those that the mask took stay away.
+void undo(const std::vector<RawLogit>& raw, Range vocab, std::span<float> logits) {
+  // From the back: the first entry of a token is what it was at first.
+  for (auto it = raw.rbegin(); it != raw.rend(); ++it) {
+    float& logit = logits[static_cast<std::size_t>(it->token - vocab.begin)];
+    if (logit != kMinusInfinity) logit = it->logit;
   }
-  for (; i < values.size(); ++i)
-    look(0, values[i]);
-  Peak peak;
-  for (std::size_t lane = 0; lane < kLanes; ++lane) {
-    peak.value = std::max(peak.value, best[lane]);
-    peak.finite = peak.finite && bad[lane] == 0;
-  }
-  return peak;
-}
-
-/// log(sum(exp(logits))).
-double log_sum_exp(std::span<const float> logits, float peak) {
-  double sum = 0;
-  for (float logit : logits)
-    sum += std::exp(static_cast<double>(logit) - peak);
-  return std::log(sum) + peak;
-}
-
-std::int32_t first_index_of(std::span<const float> logits, float value) {
-  return static_cast<std::int32_t>(std::find(logits.begin(), logits.end(), value) - logits.begin());
 }
 
 }  // namespace
 
-Sampler::Sampler(std::int64_t vocab_size) : candidates_(static_cast<std::size_t>(vocab_size)) {}
-
-bool Sampler::better(const Candidate& a, const Candidate& b) {
-  return a.logit > b.logit || (a.logit == b.logit && a.token < b.token);
+Sampler::Sampler(Partition vocab, std::int64_t tp_rank)
+    : vocab_(std::move(vocab)),
+      tp_rank_(static_cast<std::size_t>(tp_rank)),
+      mask_(share()),
+      own_(kMaxRows),
+      raws_(kMaxRows),
+      parts_(vocab_.size()) {
+  if (tp_rank_ != 0) return;
+  joint_.resize(kMaxRows);
+  if (vocab_.size() > 1) whole_.resize(static_cast<std::size_t>(vocab_size()));
 }
 
-Result<ScoredToken> Sampler::score(const ScoreRow& row, std::span<float> logits) {
-  INVARIANT_EQ(logits.size(), candidates_.size());
-  INVARIANT(row.params != nullptr) << "row " << row.row;
-  const Peak peak = find_peak(logits);
-  if (!peak.finite) {
-    return internal_error(
-        str_cat("logits of sequence ", row.seq, " at position ", row.position, " are not finite"));
-  }
-  ScoredToken scored{.seq = row.seq, .position = row.position, .sampled = row.sample};
-  scored.logprob = std::numeric_limits<float>::quiet_NaN();
-  const std::int32_t count =
-      row.sample ? row.params->num_logprobs : row.params->num_prompt_logprobs;
-  const double log_sum = count >= 0 ? log_sum_exp(logits, peak.value) : 0;
-  if (count > 0) add_top(logits, count, log_sum, scored);
-  scored.token = row.target;
-  if (row.sample) {
-    if (row.position < row.params->banned_until_position) {
-      for (std::int32_t token : row.params->banned_tokens) {
-        if (token >= 0 && static_cast<std::size_t>(token) < logits.size()) {
-          logits[static_cast<std::size_t>(token)] = kMinusInfinity;
-        }
-      }
+std::uint64_t Sampler::scratch_bytes(std::int64_t vocab_size) {
+  // Rarely, a row's whole vocabulary: its logits, and as candidates.
+  return static_cast<std::uint64_t>(vocab_size) * (sizeof(float) + sizeof(Candidate)) +
+         kMaxRows * 2 * kMaxCandidates * sizeof(Candidate);
+}
+
+void Sampler::admit(const StepInputs& inputs) {
+  for (const wire::SequenceAdmit* admit : inputs.admitted) {
+    controls_.erase(admit->seq);
+    if (admit->controls != nullptr) {
+      controls_.emplace(admit->seq, LogitControls(admit->controls, share()));
     }
-    scored.token = draw(row, logits);
-  }
-  if (scored.token < 0 || static_cast<std::size_t>(scored.token) >= logits.size()) {
-    return invalid_argument(str_cat("token ", scored.token, " of sequence ", row.seq,
-                                    " is not in the vocabulary of ", logits.size()));
-  }
-  const float chosen = logits[static_cast<std::size_t>(scored.token)];
-  if (count >= 0) scored.logprob = static_cast<float>(chosen - log_sum);
-  return scored;
-}
-
-void Sampler::add_top(std::span<const float> logits, std::int32_t count, double log_sum,
-                      ScoredToken& scored) {
-  constexpr std::int32_t kMaxTop = 20;
-  const auto wanted = std::min(static_cast<std::size_t>(std::min(count, kMaxTop)), logits.size());
-  std::vector<Candidate> top;  // a heap with the worst in front
-  for (std::size_t i = 0; i < logits.size(); ++i) {
-    const Candidate candidate{logits[i], static_cast<std::int32_t>(i)};
-    if (top.size() == wanted) {
-      if (!better(candidate, top.front())) continue;
-      std::pop_heap(top.begin(), top.end(), better);
-      top.pop_back();
-    }
-    top.push_back(candidate);
-    std::push_heap(top.begin(), top.end(), better);
-  }
-  std::sort(top.begin(), top.end(), better);
-  for (const Candidate& candidate : top) {
-    scored.top_tokens.push_back(candidate.token);
-    scored.top_logprobs.push_back(static_cast<float>(candidate.logit - log_sum));
   }
 }
 
-void Sampler::sort_up_to(std::size_t count) {
-  constexpr std::size_t kFirst = 64;
-  count = std::min(count, candidates_.size());
-  while (num_sorted_ < count) {
-    // Few tokens carry nearly all probability: sort little first, then ever more.
-    const std::size_t end =
-        std::min(std::max({count, kFirst, 4 * num_sorted_}), candidates_.size());
-    const auto begin = candidates_.begin() + static_cast<std::ptrdiff_t>(num_sorted_);
-    const auto middle = candidates_.begin() + static_cast<std::ptrdiff_t>(end);
-    if (middle != candidates_.end()) {
-      std::nth_element(begin, middle, candidates_.end(), better);
-    }
-    std::sort(begin, middle, better);
-    num_sorted_ = end;
-  }
+LogitControls* Sampler::controls_of(const ScoreRow& row) {
+  if (row.params->controls == nullptr) return nullptr;
+  const auto at = controls_.find(row.seq);
+  INVARIANT(at != controls_.end()) << "sequence " << row.seq << " was not admitted here";
+  return &at->second;
 }
 
-std::int32_t Sampler::draw(const ScoreRow& row, std::span<const float> logits) {
-  const wire::SequenceAdmit& params = *row.params;
-  const float peak = find_peak(logits).value;
-  if (peak == kMinusInfinity) return -1;  // every token is banned
-  if (!(params.temperature > 0)) return first_index_of(logits, peak);
-
-  const auto weight = [&](float logit) {
-    return std::exp((static_cast<double>(logit) - peak) / params.temperature);
+Status Sampler::score(std::span<const ScoreRow> rows, const kernels::Matrix& logits,
+                      Collective& group, TimePoint deadline, std::vector<ScoredToken>& scored) {
+  INVARIANT_LE(rows.size(), kMaxRows);
+  INVARIANT_EQ(static_cast<std::size_t>(group.size()), vocab_.size());
+  const auto share_of = [&](std::size_t i) {
+    return std::span(logits.row(static_cast<std::int64_t>(i)),
+                     static_cast<std::size_t>(share().size()));
   };
-  for (std::size_t i = 0; i < logits.size(); ++i) {
-    candidates_[i] = {logits[i], static_cast<std::int32_t>(i)};
+  for (std::size_t i = 0; i < rows.size(); ++i)
+    look(rows[i], i, share_of(i));
+  RETURN_IF_ERROR(gather_parts(rows, group, deadline));
+  std::uint32_t undecided = tp_rank_ == 0 ? decide(rows) : 0;
+  if (group.size() > 1 && std::any_of(rows.begin(), rows.end(), draws)) {
+    RETURN_IF_ERROR(group.broadcast(std::as_writable_bytes(std::span(&undecided, 1)), deadline));
   }
-  num_sorted_ = 0;
-  std::size_t num_kept = candidates_.size();
-  double kept = 0;  // sum of the weights that may be drawn
-  if (params.top_k > 0 && static_cast<std::size_t>(params.top_k) < num_kept) {
-    num_kept = static_cast<std::size_t>(params.top_k);
-    sort_up_to(num_kept);
-    for (std::size_t i = 0; i < num_kept; ++i)
-      kept += weight(candidates_[i].logit);
-  } else {
-    for (float logit : logits)
-      kept += weight(logit);
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    if ((undecided >> i & 1) == 0) continue;
+    RETURN_IF_ERROR(decide_from_all(rows[i], i, share_of(i), group, deadline));
   }
-  if (params.top_p < 1) {
-    const double wanted = params.top_p * kept;
-    kept = 0;
-    for (std::size_t i = 0; i < num_kept; ++i) {
-      sort_up_to(i + 1);
-      kept += weight(candidates_[i].logit);
-      if (kept >= wanted) num_kept = i + 1;
+  const std::size_t first = scored.size();
+  if (tp_rank_ == 0) {
+    for (std::size_t i = 0; i < rows.size(); ++i)
+      scored.push_back(joint_[i].result(rows[i]));
+  }
+  return push_drawn(rows, std::span(scored).subspan(first), group, deadline);
+}
+
+/// Leaves in own_[index] what there is in this share.
+void Sampler::look(const ScoreRow& row, std::size_t index, std::span<float> logits) {
+  INVARIANT(row.params != nullptr) << "row " << row.row;
+  RowPart& part = own_[index];
+  std::vector<RawLogit>& raw = raws_[index];
+  raw.clear();
+  look_raw(row, share(), logits, part);
+  if (!part.finite || !row.sample) return;
+  LogitControls* controls = controls_of(row);
+  const bool bans = row.position < row.params->banned_until_position;
+  if (controls != nullptr) controls->adjust(logits, raw);
+  if (controls != nullptr || bans) {
+    mask_.allow_all();
+    if (controls != nullptr) controls->mask(mask_);
+    if (bans) {
+      for (const std::int32_t token : row.params->banned_tokens)
+        mask_.forbid(token);
     }
+    mask_.apply(logits);
   }
-  const double target = random_uniform(params.seed, row.position) * kept;
-  double sum = 0;
-  for (std::size_t i = 0; i < num_kept; ++i) {
-    sort_up_to(i + 1);
-    sum += weight(candidates_[i].logit);
-    if (sum > target) return candidates_[i].token;
+  look_allowed(row, share(), logits, raw, part);
+}
+
+Status Sampler::gather_parts(std::span<const ScoreRow> rows, Collective& group,
+                             TimePoint deadline) {
+  if (group.size() == 1) return {};
+  std::size_t floats = 0;
+  for (const ScoreRow& row : rows)
+    floats += packed_floats(row);
+  packed_.resize(floats);
+  std::size_t at = 0;
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    const std::size_t size = packed_floats(rows[i]);
+    pack(own_[i], std::span(packed_).subspan(at, size));
+    at += size;
   }
-  // Rounding left the sum at or below the target: the last token that has any weight.
-  std::size_t last = num_kept - 1;
-  while (last > 0 && weight(candidates_[last].logit) == 0)
-    --last;
-  return candidates_[last].token;
+  if (tp_rank_ == 0) gathered_.resize(floats * vocab_.size());
+  return group.gather(packed_, gathered_, deadline);
+}
+
+std::uint32_t Sampler::decide(std::span<const ScoreRow> rows) {
+  std::uint32_t undecided = 0;
+  const std::size_t floats = packed_.size();
+  std::size_t at = 0;
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    if (vocab_.size() == 1) {
+      joint_[i].join(rows[i], std::span(&own_[i], 1));
+    } else {
+      const std::size_t size = packed_floats(rows[i]);
+      for (std::size_t rank = 0; rank < vocab_.size(); ++rank) {
+        unpack(std::span(gathered_).subspan(rank * floats + at, size), parts_[rank]);
+      }
+      at += size;
+      joint_[i].join(rows[i], parts_);
+    }
+    if (!joint_[i].decide(rows[i])) undecided |= std::uint32_t{1} << i;
+  }
+  return undecided;
+}
+
+Status Sampler::decide_from_all(const ScoreRow& row, std::size_t index, std::span<float> logits,
+                                Collective& group, TimePoint deadline) {
+  // What controls changed matters only for the drawn token's log-probability.
+  const bool needs_raw = row.params->controls != nullptr && num_logprobs(row) >= 0;
+  const auto whole = [&] { return vocab_.size() == 1 ? logits : std::span(whole_); };
+  if (group.size() > 1) RETURN_IF_ERROR(group.gather(logits, whole_, deadline));
+  if (tp_rank_ == 0) joint_[index].decide_from(row, whole());
+  if (!needs_raw) return {};
+  undo(raws_[index], share(), logits);
+  if (group.size() > 1) RETURN_IF_ERROR(group.gather(logits, whole_, deadline));
+  if (tp_rank_ == 0) joint_[index].set_raw(whole());
+  return {};
+}
+
+/// Tells the ranks what was drawn where that changes what is drawn next.
+Status Sampler::push_drawn(std::span<const ScoreRow> rows, std::span<const ScoredToken> scored,
+                           Collective& group, TimePoint deadline) {
+  std::array<std::int32_t, kMaxRows> tokens{};
+  std::size_t count = 0;
+  const auto each = [&](auto&& visit) {
+    for (std::size_t i = 0; i < rows.size(); ++i) {
+      if (!rows[i].sample) continue;
+      LogitControls* controls = controls_of(rows[i]);
+      if (controls != nullptr && controls->needs_output()) visit(i, *controls);
+    }
+  };
+  each([&](std::size_t i, LogitControls&) {
+    if (tp_rank_ == 0) tokens[count] = scored[i].token;
+    ++count;
+  });
+  if (count == 0) return {};
+  if (group.size() > 1) {
+    RETURN_IF_ERROR(
+        group.broadcast(std::as_writable_bytes(std::span(tokens).first(count)), deadline));
+  }
+  count = 0;
+  each([&](std::size_t, LogitControls& controls) { controls.push(tokens[count++]); });
+  return {};
 }
 
 }  // namespace brigade::worker

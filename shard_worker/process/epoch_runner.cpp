@@ -160,7 +160,8 @@ wire::StepResult EpochRunner::make_result() const {
     result.seq.push_back(token.seq);
     result.position.push_back(token.position);
     result.token.push_back(token.token);
-    result.sampled.push_back(token.sampled ? 1 : 0);
+    const int kind = token.sampled ? wire::kSampledEntry : wire::kPromptEntry;
+    result.sampled.push_back(static_cast<std::uint8_t>(kind | token.fault));
     result.logprob.push_back(token.logprob);
     result.top_tokens.insert(result.top_tokens.end(), token.top_tokens.begin(),
                              token.top_tokens.end());

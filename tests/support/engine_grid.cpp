@@ -74,8 +74,27 @@ void EngineGrid::load(const GridOptions& options) {
   }
 }
 
-void EngineGrid::observe_logits(worker::DecoderEngine::LogitsObserver observer) {
-  stages_.back()[0].engine->observe_logits(std::move(observer));
+void EngineGrid::observe_logits(LogitsObserver observer) {
+  observer_ = std::move(observer);
+  for (Rank& rank : stages_.back()) {
+    rank.engine->observe_logits(
+        [&seen = rank.seen](const worker::ScoreRow&, Range vocab, std::span<const float> logits) {
+          seen.push_back({vocab, {logits.begin(), logits.end()}});
+        });
+  }
+}
+
+/// Hands on the rows of the last step, the ranks' shares put together.
+void EngineGrid::show_logits(const worker::StepInputs& inputs) {
+  if (!observer_) return;
+  std::vector<float> whole(static_cast<std::size_t>(spec_.vocab_size));
+  for (std::size_t i = 0; i < inputs.score_rows.size(); ++i) {
+    for (const Rank& rank : stages_.back()) {
+      const auto& [vocab, logits] = rank.seen[i];
+      std::copy(logits.begin(), logits.end(), whole.begin() + vocab.begin);
+    }
+    observer_(inputs.score_rows[i], whole);
+  }
 }
 
 std::uint64_t EngineGrid::weight_bytes() const {
@@ -175,6 +194,8 @@ Status EngineGrid::run_stage(std::vector<Rank>& stage, const worker::StepInputs&
 Result<std::vector<worker::ScoredToken>> EngineGrid::try_step(const std::vector<Piece>& pieces) {
   worker::StepInputs inputs;
   must(table_->apply(command_for(pieces), inputs));
+  for (Rank& rank : stages_.back())
+    rank.seen.clear();
   std::vector<worker::ScoredToken> scored;
   // Not a number: what a stage should have written and did not must show.
   std::vector<float> hidden(static_cast<std::size_t>(inputs.num_tokens() * spec_.hidden_size),
@@ -185,6 +206,7 @@ Result<std::vector<worker::ScoredToken>> EngineGrid::try_step(const std::vector<
     RETURN_IF_ERROR(run_stage(stage, inputs, scored));
     hidden = stage[0].hidden;
   }
+  show_logits(inputs);
   return scored;
 }
 

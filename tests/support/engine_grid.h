@@ -53,7 +53,9 @@ class EngineGrid {
   /// How to sample for a sequence not yet admitted.
   void set_params(const wire::SequenceAdmit& params);
 
-  void observe_logits(worker::DecoderEngine::LogitsObserver observer);
+  /// Sees each wanted row's whole logits of a step, when it has ended.
+  using LogitsObserver = std::function<void(const worker::ScoreRow&, std::span<const float>)>;
+  void observe_logits(LogitsObserver observer);
   [[nodiscard]] const model::ModelSpec& spec() const { return spec_; }
   [[nodiscard]] std::uint64_t weight_bytes() const;
 
@@ -62,6 +64,7 @@ class EngineGrid {
     std::unique_ptr<worker::Collective> group;
     std::unique_ptr<worker::DecoderEngine> engine;
     std::vector<float> hidden;
+    std::vector<std::pair<Range, std::vector<float>>> seen;  ///< shares of logits in this step
   };
   struct Sequence {
     bool open = false;
@@ -75,6 +78,7 @@ class EngineGrid {
   wire::StepCommand command_for(const std::vector<Piece>& pieces);
   Status run_stage(std::vector<Rank>& stage, const worker::StepInputs& inputs,
                    std::vector<worker::ScoredToken>& scored);
+  void show_logits(const worker::StepInputs& inputs);
 
   model::ModelSpec spec_;
   std::vector<std::vector<Rank>> stages_;  ///< [pp_stage][tp_rank]
@@ -85,6 +89,7 @@ class EngineGrid {
   std::vector<std::uint32_t> copy_from_;
   std::vector<std::uint32_t> copy_to_;
   std::uint64_t step_ = 0;
+  LogitsObserver observer_;
 };
 
 }  // namespace brigade::test

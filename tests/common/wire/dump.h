@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <memory>
 #include <optional>
 #include <sstream>
 #include <string>
@@ -39,6 +40,8 @@ template <typename T>
 std::string dump(const std::optional<T>& value);
 template <typename... T>
 std::string dump(const std::variant<T...>& value);
+template <typename T>
+std::string dump(const std::shared_ptr<const T>& value);
 
 #define BRIGADE_DUMP(type, ...)               \
   inline std::string dump(const type& m) {    \
@@ -52,7 +55,9 @@ std::string dump_all(const T&... values);
 BRIGADE_DUMP(Range, a, b)
 BRIGADE_DUMP(SimCost, a, b, c, d, e)
 BRIGADE_DUMP(StageInfo, a, b, c, d, e)
-BRIGADE_DUMP(SequenceAdmit, a, b, c, d, e, f, g, h, i)
+BRIGADE_DUMP(TokenBias, a, b)
+BRIGADE_DUMP(SamplingControls, a, b, c, d, e, f, g, h, i, j)
+BRIGADE_DUMP(SequenceAdmit, a, b, c, d, e, f, g, h, i, j)
 BRIGADE_DUMP(Hello, a, b, c, d, e, f, g, h, i, j, k, l)
 BRIGADE_DUMP(LoadProgress, a, b)
 BRIGADE_DUMP(Loaded, a, b, c)
@@ -72,7 +77,7 @@ BRIGADE_DUMP(ActivationHeader, a, b, c, d, e, f, g, h, i)
 BRIGADE_DUMP(SampledTokens, a, b, c, d, e, f)
 BRIGADE_DUMP(TokenLogprob, a, b)
 BRIGADE_DUMP(OutputToken, a, b, c)
-BRIGADE_DUMP(GenerationParams, a, b, c, d, e, f, g, h, i, j, k, l, n)
+BRIGADE_DUMP(GenerationParams, a, b, c, d, e, f, g, h, i, j, k, l, n, o, p, q, r, s, t, u, v, w, x)
 BRIGADE_DUMP(PromptMessage, a, b)
 BRIGADE_DUMP(TextPrompt, a, b)
 BRIGADE_DUMP(TokenPrompt, a)
@@ -110,6 +115,10 @@ template <typename... T>
 std::string dump(const std::variant<T...>& value) {
   return std::to_string(value.index()) + ":" +
          std::visit([](const auto& v) { return dump(v); }, value);
+}
+template <typename T>
+std::string dump(const std::shared_ptr<const T>& value) {
+  return value != nullptr ? "some " + dump(*value) : "none ";
 }
 template <typename... T>
 std::string dump_all(const T&... values) {

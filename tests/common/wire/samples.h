@@ -2,6 +2,7 @@
 #pragma once
 
 #include <limits>
+#include <memory>
 #include <vector>
 
 #include "common/wire/client.h"
@@ -42,6 +43,19 @@ inline Assign sample_assign() {
           .base_us = 1, .us_per_token = 2, .us_per_context_token = 3, .jitter = 0.5, .load_ms = 4}};
 }
 
+inline std::shared_ptr<const SamplingControls> sample_controls(std::int32_t n) {
+  return std::make_shared<SamplingControls>(SamplingControls{.min_p = 0.25F,
+                                                             .typical_p = 0.5F,
+                                                             .repetition_penalty = 1.5F,
+                                                             .presence_penalty = -0.5F,
+                                                             .frequency_penalty = 0.75F,
+                                                             .bias = {{n, 100}, {7, -2.5F}},
+                                                             .allowed_tokens = {1, n + 1},
+                                                             .bad_words = {{4}, {5, n}},
+                                                             .prompt_tokens = {2, 9},
+                                                             .output_tokens = {9, 9, n}});
+}
+
 inline StepCommand sample_command() {
   return {.epoch = 7,
           .step = 1ULL << 40,
@@ -56,7 +70,9 @@ inline StepCommand sample_command() {
                      .num_prompt_logprobs = 0,
                      .banned_until_position = 12,
                      .banned_tokens = {2, 0}},
-                    {.seq = 2}},
+                    {.seq = 2},
+                    {.seq = 3, .controls = sample_controls(1)},
+                    {.seq = 4, .controls = sample_controls(2)}},
           .seq = {0, 1, 2},
           .position = {17, 0, 5},
           .flags = {kTokenFromSample | kSampleToken, kScorePrompt, kSampleToken},
@@ -77,7 +93,7 @@ inline StepResult sample_result() {
           .seq = {0, 1},
           .position = {17, 3},
           .token = {11, 12},
-          .sampled = {1, 0},
+          .sampled = {kSampledEntry | kNothingAllowed, kPromptEntry},
           .logprob = {-0.25F, kNan},
           .cu_top = {0, 2, 2},
           .top_tokens = {11, 30},
@@ -145,7 +161,17 @@ inline GenerationParams sample_params() {
           .num_logprobs = 5,
           .num_prompt_logprobs = 0,
           .deadline_ms = 1000,
-          .priority = -7};
+          .priority = -7,
+          .min_p = 0.125F,
+          .typical_p = 0.5F,
+          .repetition_penalty = 1.25F,
+          .presence_penalty = -1,
+          .frequency_penalty = 2,
+          .logit_bias = {{3, -100}, {4, 0.5F}},
+          .allowed_token_ids = {3, 4},
+          .bad_words = {"bad", "very bad"},
+          .include_stop_str = true,
+          .keep_special_tokens = true};
 }
 
 inline std::vector<ToRouter> to_router_samples() {

@@ -91,6 +91,19 @@ TEST_CASE("a command whose vectors do not belong together is refused by the fiel
         std::string::npos);
   CHECK(broken([](StepCommand& c) { c.admit[0].num_logprobs = 21; }).find("num_logprobs") !=
         std::string::npos);
+  const auto broken_controls = [&](auto change) {
+    return broken([&](StepCommand& c) {
+      SamplingControls controls = *c.admit[2].controls;
+      change(controls);
+      c.admit[2].controls = std::make_shared<SamplingControls>(std::move(controls));
+    });
+  };
+  CHECK(broken_controls([](SamplingControls& c) { c.min_p = kNan; }).find("min_p") !=
+        std::string::npos);
+  CHECK(broken_controls([](SamplingControls& c) { c.bias[0].bias = kNan; }).find("bias_values") !=
+        std::string::npos);
+  CHECK(broken_controls([](SamplingControls& c) { c.bad_words[0].clear(); }).find("bad_word") !=
+        std::string::npos);
 }
 
 TEST_CASE("a result whose vectors do not belong together is refused by the field's name") {
@@ -101,7 +114,9 @@ TEST_CASE("a result whose vectors do not belong together is refused by the field
   };
   CHECK(broken([](StepResult& r) { r.token.pop_back(); }).find("token") != std::string::npos);
   CHECK(broken([](StepResult& r) { r.logprob.clear(); }).find("logprob") != std::string::npos);
-  CHECK(broken([](StepResult& r) { r.sampled[0] = 2; }).find("sampled") != std::string::npos);
+  for (const std::uint8_t kind : {2, 6, 7, 8}) {
+    CHECK(broken([&](StepResult& r) { r.sampled[0] = kind; }).find("sampled") != std::string::npos);
+  }
   CHECK(broken([](StepResult& r) { r.cu_top.back() = 3; }).find("cu_top") != std::string::npos);
   CHECK(broken([](StepResult& r) { r.top_logprobs.pop_back(); }).find("top_logprobs") !=
         std::string::npos);

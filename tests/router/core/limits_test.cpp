@@ -67,6 +67,40 @@ TEST_CASE("what is wrong with a request is named with its field and value") {
       {"min_tokens: 11 is more than max_tokens, 10", [](Request& r) { r.params.min_tokens = 11; }},
       {"priority: 101 is not in [-100, 100]", [](Request& r) { r.params.priority = 101; }},
       {"priority: -101", [](Request& r) { r.params.priority = -101; }},
+      {"min_p: 1.5", [](Request& r) { r.params.min_p = 1.5F; }},
+      {"min_p: nan", [](Request& r) { r.params.min_p = kNan; }},
+      {"typical_p: 0 ", [](Request& r) { r.params.typical_p = 0; }},
+      {"typical_p: -1", [](Request& r) { r.params.typical_p = -1; }},
+      {"repetition_penalty: 0 ", [](Request& r) { r.params.repetition_penalty = 0; }},
+      {"repetition_penalty: 101", [](Request& r) { r.params.repetition_penalty = 101; }},
+      {"presence_penalty: 2.5", [](Request& r) { r.params.presence_penalty = 2.5F; }},
+      {"frequency_penalty: -2.5", [](Request& r) { r.params.frequency_penalty = -2.5F; }},
+      {"logit_bias: 101",
+       [](Request& r) {
+         r.params.logit_bias = {{1, 101}};
+       }},
+      {"logit_bias[1]: token id 64",
+       [](Request& r) {
+         r.params.logit_bias = {{1, 1}, {64, 1}};
+       }},
+      {"logit_bias: token id 5 comes twice",
+       [](Request& r) {
+         r.params.logit_bias = {{5, 1}, {4, 1}, {5, 2}};
+       }},
+      {"logit_bias: 1025 entries", [](Request& r) { r.params.logit_bias.resize(1025); }},
+      {"allowed_token_ids[0]: token id 64", [](Request& r) { r.params.allowed_token_ids = {64}; }},
+      {"allowed_token_ids: 16385", [](Request& r) { r.params.allowed_token_ids.assign(16385, 1); }},
+      {"bad_words[1]: \"\" of 0 bytes",
+       [](Request& r) {
+         r.params.bad_words = {"a", ""};
+       }},
+      {"bad_words[0]: ", [](Request& r) { r.params.bad_words = {"\xff"}; }},
+      {"bad_words: 129", [](Request& r) { r.params.bad_words.assign(129, "x"); }},
+      {"bad_words: one of them has no tokens", [](Request& r) { r.bad_words = {{}}; }},
+      {"bad_words[1]: token id 64",
+       [](Request& r) {
+         r.bad_words = {{1, 64}};
+       }},
       {"tenant: 257", [](Request& r) { r.tenant.assign(257, 't'); }},
   };
   for (const Case& test : cases) {
@@ -97,6 +131,10 @@ TEST_CASE("parameters come out in the form the rest works with") {
   REQUIRE(params.ok());
   CHECK_EQ(params->temperature, 0);
   CHECK_EQ(params->top_p, 1);
+  request.params.allowed_token_ids = {9, 3, 9, 4};
+  params = check_request(request, *model, 0);
+  REQUIRE(params.ok());
+  CHECK(params->allowed_token_ids == std::vector<std::int32_t>{3, 4, 9});
 }
 
 TEST_CASE(

@@ -67,6 +67,39 @@ TEST_CASE("a stop token ends the output, is named, and is not part of the text")
   CHECK_EQ(last.text, "");
 }
 
+TEST_CASE("with include_stop_str what ended the output is part of its text") {
+  wire::GenerationParams params = params_of(9);
+  params.include_stop_str = true;
+  params.stop_token_ids = {letter('q')};
+  params.stop = {"xyz"};
+  OutputStream by_token = make_stream(params);
+  CHECK_EQ(by_token.push(letter('q')).text, "q");
+  OutputStream by_string = make_stream(params);
+  CHECK_EQ(by_string.push(letter('x')).text, "");
+  CHECK_EQ(by_string.push(letter('y')).text, "");
+  CHECK_EQ(by_string.push(letter('z')).text, "xyz");
+  // An end token is a special one: it has a text only where these show.
+  OutputStream hidden = make_stream(params);
+  CHECK_EQ(hidden.push(FakeTokenizer::kEnd).text, "");
+  params.keep_special_tokens = true;
+  OutputStream shown = make_stream(params);
+  const std::string end(FakeTokenizer().token_bytes(FakeTokenizer::kEnd, true));
+  REQUIRE_FALSE(end.empty());
+  CHECK_EQ(shown.push(FakeTokenizer::kEnd).text, end);
+}
+
+TEST_CASE("special tokens show in the text only where they are kept, an end token not") {
+  const std::string special(FakeTokenizer().token_bytes(FakeTokenizer::kSpecial, true));
+  REQUIRE_FALSE(special.empty());
+  wire::GenerationParams params = params_of(9);
+  OutputStream skipping = make_stream(params);
+  CHECK_EQ(skipping.push(FakeTokenizer::kSpecial).text, "");
+  params.keep_special_tokens = true;
+  OutputStream keeping = make_stream(params);
+  CHECK_EQ(keeping.push(FakeTokenizer::kSpecial).text, special);
+  CHECK_EQ(keeping.push(FakeTokenizer::kEnd).text, "");
+}
+
 TEST_CASE("what was held back comes out when the length ends the output") {
   wire::GenerationParams params = params_of(2);
   params.stop = {"abc"};

@@ -482,4 +482,80 @@ TEST_CASE("a cancelled request's slot without a step in flight is free at once")
   CHECK(commands[0].release.empty());  // the first was never sent
 }
 
+TEST_CASE("ranks get the controls of a request that has some, with the tokens these depend on") {
+  ReplicaDriver plain_driver({});
+  plain_driver.start(1, 4, 9);
+  CHECK(plain_driver.plan()[0].admit[0].controls == nullptr);
+
+  ReplicaDriver driver({});
+  wire::GenerationParams params{.repetition_penalty = 1.5F, .logit_bias = {{3, 1}}};
+  LiveRequest& request = driver.add(2, 4, 9, params);
+  request.tokens = {7, 5, 7, 6, 20, 20};  // moved from elsewhere with two tokens of output
+  for (int i = 0; i < 2; ++i)
+    request.stream->push(20);
+  request.bad_words = {{1, 2}};
+  driver.place(request);
+  const auto command = driver.plan().at(0);
+  const wire::SamplingControls& controls = *command.admit[0].controls;
+  CHECK(controls.repetition_penalty == 1.5F);
+  CHECK(controls.bias.size() == 1);
+  CHECK(controls.bad_words == std::vector<std::vector<std::int32_t>>{{1, 2}});
+  CHECK(controls.prompt_tokens == std::vector<std::int32_t>{5, 6, 7});
+  CHECK(controls.output_tokens == std::vector<std::int32_t>{20, 20});
+
+  wire::GenerationParams masked{.allowed_token_ids = {4}};
+  ReplicaDriver other({});
+  other.start(3, 4, 9, masked);
+  const auto& plain = *other.plan()[0].admit[0].controls;
+  CHECK(plain.allowed_tokens == std::vector<std::int32_t>{4});
+  CHECK(plain.prompt_tokens.empty());
+  CHECK(plain.output_tokens.empty());
+}
+
+TEST_CASE(
+    "requests whose controls together are too much for a message start one step after another") {
+  ReplicaDriver driver({.num_blocks = 4096, .step_tokens = 64});
+  wire::GenerationParams params;
+  params.allowed_token_ids.assign(16384, 3);
+  for (RequestId id = 1; id <= 40; ++id)
+    driver.start(id, 1, 9, params);
+  std::size_t most = 0;
+  std::size_t admitted = 0;
+  for (int step = 0; step < 10 && admitted < 40; ++step) {
+    for (const wire::StepCommand& command : driver.plan()) {
+      std::size_t tokens = 0;
+      for (const wire::SequenceAdmit& admit : command.admit)
+        tokens += admit.controls->allowed_tokens.size();
+      most = std::max(most, tokens);
+      admitted += command.admit.size();
+      REQUIRE(driver.finish(command).ok());
+    }
+  }
+  CHECK_EQ(admitted, 40);
+  CHECK_LE(most, std::size_t{1} << 18);
+}
+
+TEST_CASE("a fault of the sampler ends its request alone") {
+  ReplicaDriver driver({});
+  driver.start(1, 4, 9);
+  driver.start(2, 4, 9);
+  for (const std::uint8_t fault : {wire::kNothingAllowed, wire::kLogitsNotFinite}) {
+    const auto commands = driver.plan();
+    REQUIRE_FALSE(commands.empty());
+    wire::StepResult result = ReplicaDriver::result_of(commands[0]);
+    result.sampled[0] |= fault;
+    REQUIRE(driver.replica.on_result(result, driver.now, driver).ok());
+    for (std::size_t i = 1; i < commands.size(); ++i)
+      REQUIRE(driver.finish(commands[i]).ok());
+    driver.replica.audit();
+  }
+  CHECK_EQ(driver.ledger.counts().failed, 2);
+  const auto outputs = driver.ledger.take_outputs();
+  CHECK(std::count_if(outputs.begin(), outputs.end(), [](const Output& output) {
+          return output.status.code() == StatusCode::kInvalidArgument &&
+                 output.status.message().find("allowed_token_ids") != std::string::npos;
+        }) == 1);
+  CHECK(outputs.back().status.code() == StatusCode::kInternal);
+}
+
 }  // namespace brigade::router

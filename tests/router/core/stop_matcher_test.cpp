@@ -68,4 +68,16 @@ TEST_CASE("what comes out does not depend on how the text was cut") {
   }
 }
 
+TEST_CASE("a stop string may be part of the output, whatever pieces it comes in") {
+  for (std::size_t length = 1; length <= 7; ++length) {
+    StopMatcher matcher({"END"}, /*include=*/true);
+    const std::string text = "the ENx ENDing";
+    std::string out;
+    for (std::size_t at = 0; at < text.size() && !matcher.matched(); at += length)
+      out += matcher.push(text.substr(at, length), true);
+    CHECK_EQ(out, "the ENx END");
+    CHECK(matcher.matched() == "END");
+  }
+}
+
 }  // namespace brigade::router

@@ -25,6 +25,15 @@ StepCommand sample_command() {
           .blocks = {5}};
 }
 
+std::function<void(StepCommand&)> with_controls(
+    const std::function<void(SamplingControls&)>& change) {
+  return [change](StepCommand& command) {
+    auto controls = std::make_shared<SamplingControls>();
+    change(*controls);
+    command.admit[0].controls = controls;
+  };
+}
+
 TEST_CASE("equal commands have equal plan hashes, and a change of any field changes the hash") {
   CHECK(plan_hash(sample_command()) == plan_hash(sample_command()));
   const std::vector<std::function<void(StepCommand&)>> changes = {
@@ -42,6 +51,27 @@ TEST_CASE("equal commands have equal plan hashes, and a change of any field chan
       [](StepCommand& c) { c.admit[0].num_prompt_logprobs = 1; },
       [](StepCommand& c) { c.admit[0].banned_until_position = 1; },
       [](StepCommand& c) { c.admit[0].banned_tokens = {3}; },
+      with_controls([](SamplingControls&) {}),
+      with_controls([](SamplingControls& c) { c.min_p = 0.5F; }),
+      with_controls([](SamplingControls& c) { c.typical_p = 0.5F; }),
+      with_controls([](SamplingControls& c) { c.repetition_penalty = 2; }),
+      with_controls([](SamplingControls& c) { c.presence_penalty = 1; }),
+      with_controls([](SamplingControls& c) { c.frequency_penalty = 1; }),
+      with_controls([](SamplingControls& c) {
+        c.bias = {{5, 1}};
+      }),
+      with_controls([](SamplingControls& c) {
+        c.bias = {{5, 2}};
+      }),
+      with_controls([](SamplingControls& c) { c.allowed_tokens = {5}; }),
+      with_controls([](SamplingControls& c) {
+        c.bad_words = {{5}, {6}};
+      }),
+      with_controls([](SamplingControls& c) {
+        c.bad_words = {{5, 6}};
+      }),
+      with_controls([](SamplingControls& c) { c.prompt_tokens = {5}; }),
+      with_controls([](SamplingControls& c) { c.output_tokens = {5}; }),
       [](StepCommand& c) { c.seq[1] = 2; },
       [](StepCommand& c) { c.position[1] = 9; },
       [](StepCommand& c) { c.flags[0] = kScorePrompt; },

@@ -56,6 +56,9 @@ TEST_CASE("a mixed step becomes flat arrays with slots, context lengths and scor
   CHECK(inputs.step == 1);
   CHECK(inputs.lane == 3);
   CHECK(inputs.plan_hash == wire::plan_hash(command));
+  REQUIRE(inputs.admitted.size() == 2);
+  CHECK(inputs.admitted[0]->seq == 2);
+  CHECK(inputs.admitted[1]->seq == 0);
   CHECK(inputs.tokens == command.tokens);
   CHECK(inputs.positions[2] == 2);
   CHECK(inputs.positions[3] == 0);
@@ -164,6 +167,12 @@ TEST_CASE("a step without sequences is allowed: it may only release") {
   CHECK(table.num_open() == 0);
 }
 
+/// Admits slot 1 with these controls.
+std::function<void(StepCommand&)> controlled(wire::SamplingControls controls) {
+  auto shared = std::make_shared<wire::SamplingControls>(std::move(controls));
+  return [shared](StepCommand& c) { c.admit = {{.seq = 1, .controls = shared}}; };
+}
+
 struct BadCase {
   const char* names;  ///< what the message must hold
   std::function<void(StepCommand&)> change;
@@ -260,6 +269,18 @@ const std::vector<BadCase>& bad_cases() {
          c.copy_to.assign(5, 2);
        }},
       {"banned token 100", [](StepCommand& c) { c.admit = {{.seq = 1, .banned_tokens = {100}}}; }},
+      {"min_p 2", controlled({.min_p = 2})},
+      {"typical_p 0", controlled({.typical_p = 0})},
+      {"repetition_penalty nan", controlled({.repetition_penalty = std::nanf("")})},
+      {"penalty 2000", controlled({.presence_penalty = 2000})},
+      {"penalty -2000", controlled({.frequency_penalty = -2000})},
+      {"bias 1 of token 100", controlled({.bias = {{100, 1}}})},
+      {"bias inf of token 1", controlled({.bias = {{1, INFINITY}}})},
+      {"allowed token -1", controlled({.allowed_tokens = {-1}})},
+      {"an empty bad word", controlled({.bad_words = {{}}})},
+      {"bad word's token 100", controlled({.bad_words = {{1, 100}}})},
+      {"prompt token 100", controlled({.prompt_tokens = {100}})},
+      {"output token 100", controlled({.output_tokens = {100}})},
   };
   return cases;
 }

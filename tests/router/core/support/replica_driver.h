@@ -111,6 +111,10 @@ class ReplicaDriver final : public ResultSink {
     const RequestId id = request.id;
     if (ledger.on_token(request, std::move(token))) replica.remove(slot, id);
   }
+  void on_fault(LiveRequest& request, Status status) override {
+    replica.remove(request.slot, request.id);
+    ledger.end(request, wire::FinishReason::kError, std::move(status));
+  }
 
   std::shared_ptr<const ServedModel> model = make_fake_model("fake", 4096);
   Ledger ledger;
