@@ -37,8 +37,14 @@ json::object request_body(const GenerateOptions& options, const std::string& mod
   json::object body{{"model", model},
                     {"max_tokens", options.max_tokens},
                     {"temperature", options.temperature},
-                    {"top_p", options.top_p}};
+                    {"top_p", options.top_p},
+                    {"top_k", options.top_k},
+                    {"min_p", options.min_p},
+                    {"repetition_penalty", options.repetition_penalty},
+                    {"presence_penalty", options.presence_penalty},
+                    {"frequency_penalty", options.frequency_penalty}};
   if (options.seed >= 0) body["seed"] = options.seed;
+  if (!options.stop.empty()) body["stop"] = json::value_from(options.stop);
   return body;
 }
 
@@ -90,6 +96,13 @@ json::object message(std::string_view role, std::string_view content) {
   return {{"role", role}, {"content", content}};
 }
 
+/// What stands before the first message.
+json::array opening(const GenerateOptions& options) {
+  json::array messages;
+  if (!options.system.empty()) messages.push_back(message("system", options.system));
+  return messages;
+}
+
 }  // namespace
 
 Status run_prompt(const ApiClient& api, const GenerateOptions& options) {
@@ -101,7 +114,9 @@ Status run_prompt(const ApiClient& api, const GenerateOptions& options) {
     body["prompt"] = prompt;
   } else {
     path = "/v1/chat/completions";
-    body["messages"] = json::array{message("user", prompt)};
+    json::array messages = opening(options);
+    messages.push_back(message("user", prompt));
+    body["messages"] = std::move(messages);
   }
   ASSIGN_OR_RETURN(const StreamSummary summary,
                    api.stream(path, std::move(body), /*stop_on_interrupt=*/false, print_piece));
@@ -120,14 +135,14 @@ Status chat(const ApiClient& api, const GenerateOptions& options) {
     std::cerr << "Talking to " << model
               << ". /clear forgets, /quit leaves, Ctrl-C stops an answer.\n";
   }
-  json::array history;
+  json::array history = opening(options);
   std::string line;
   while (true) {
     if (terminal) std::cerr << "> ";
     if (!std::getline(std::cin, line) || line == "/quit") return {};
     if (line.empty()) continue;
     if (line == "/clear") {
-      history.clear();
+      history = opening(options);
       continue;
     }
     history.push_back(message("user", line));

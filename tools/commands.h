@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "common/base/status.h"
 #include "tools/api_client.h"
@@ -19,7 +20,14 @@ struct GenerateOptions {
   double temperature = 0;
   double top_p = 1;
   std::int64_t seed = -1;  ///< -1: none
-  bool stats = false;      ///< afterwards, say on standard error what ran where and how fast
+  std::int64_t top_k = 0;  ///< 0: all tokens
+  double min_p = 0;
+  double repetition_penalty = 1;
+  double presence_penalty = 0;
+  double frequency_penalty = 0;
+  std::vector<std::string> stop;
+  std::string system;  ///< system message; empty: none
+  bool stats = false;  ///< afterwards, say on standard error what ran where and how fast
 };
 
 /// Streams the answer to one prompt.

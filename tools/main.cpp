@@ -146,8 +146,32 @@ void add_generation_options(CLI::App* command, GenerateOptions& options) {
       ->capture_default_str();
   command->add_option("--top-p", options.top_p, "sample among tokens of this total probability")
       ->capture_default_str();
+  command->add_option("--top-k", options.top_k, "sample among this many likeliest tokens")
+      ->option_text("N");
+  command
+      ->add_option("--min-p", options.min_p,
+                   "sample among tokens of at least this share of the likeliest one's probability")
+      ->option_text("P");
+  command
+      ->add_option("--repetition-penalty", options.repetition_penalty,
+                   "above 1, tokens of prompt and answer come rarer again")
+      ->option_text("X");
+  command
+      ->add_option("--presence-penalty", options.presence_penalty,
+                   "-2 to 2: above 0, tokens of the answer come rarer again")
+      ->option_text("X");
+  command
+      ->add_option("--frequency-penalty", options.frequency_penalty,
+                   "as --presence-penalty, each time that they came")
+      ->option_text("X");
   command->add_option("--seed", options.seed, "the same seed draws the same tokens")
       ->option_text("N");
+  command->add_option("--stop", options.stop, "end before this text; may be given several times")
+      ->option_text("TEXT")
+      ->expected(1)
+      ->take_all();
+  command->add_option("--system", options.system, "what the model is told first")
+      ->option_text("TEXT");
 }
 
 void add_run(CLI::App& app, Action& action) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "common/model/chat_template.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "common/base/strings.h"
@@ -18,6 +19,8 @@ Value message_value(const ChatMessage& message) {
                      Value::string(message.role, /*trusted=*/false));
   items.emplace_back(Value::string("content", /*trusted=*/true),
                      Value::string(message.content, /*trusted=*/false));
+  for (const auto& [name, value] : message.members)
+    items.emplace_back(Value::string(name, /*trusted=*/true), value);
   return Value::dict(std::move(items));
 }
 
@@ -32,6 +35,13 @@ std::vector<std::pair<std::string, Value>> globals_of(const ChatTemplateInput& i
   globals.emplace_back("eos_token", Value::string(input.eos_token, /*trusted=*/true));
   globals.insert(globals.end(), input.globals.begin(), input.globals.end());
   return globals;
+}
+
+/// Some value, so many levels below the globals, is nested deeper than the language allows.
+bool too_deep(const std::vector<std::pair<std::string, Value>>& named, int level) {
+  return std::any_of(named.begin(), named.end(), [level](const auto& one) {
+    return one.second.depth() + level > jinja::kMaxValueDepth;
+  });
 }
 
 std::vector<PromptSegment> segments_of(const jinja::Text& text) {
@@ -64,10 +74,12 @@ Result<std::shared_ptr<const ChatTemplate>> ChatTemplate::parse(std::string_view
 }
 
 Result<std::vector<PromptSegment>> ChatTemplate::render(const ChatTemplateInput& input) const {
-  for (const auto& [name, value] : input.globals) {
-    if (value.depth() > jinja::kMaxValueDepth) {
-      return resource_exhausted("chat template: an argument is nested too deep");
-    }
+  constexpr int kMemberLevel = 2;  // in a message, in the list of messages
+  if (too_deep(input.globals, 0) ||
+      std::any_of(input.messages.begin(), input.messages.end(), [](const ChatMessage& message) {
+        return too_deep(message.members, kMemberLevel);
+      })) {
+    return resource_exhausted("chat template: an argument is nested too deep");
   }
   jinja::Context context(input.now_s);
   jinja::Evaluator evaluator(context, globals_of(input));

@@ -18,6 +18,8 @@ class GgufFile;
 struct ChatMessage {
   std::string role;
   std::string content;
+  /// More of it, as the template sees it: tool calls, the call that a tool answers, a name.
+  std::vector<std::pair<std::string, jinja::Value>> members;
 };
 
 /// A piece of a rendered prompt. `trusted` text came from the template: its special tokens count.

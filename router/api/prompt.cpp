@@ -6,6 +6,7 @@
 #include <string>
 
 #include "common/base/strings.h"
+#include "router/core/limits.h"
 
 namespace brigade::router {
 namespace {
@@ -19,6 +20,35 @@ void add_bos(const model::Tokenizer& tokenizer, std::vector<std::int32_t>& ids) 
 
 std::string special_text(const model::Tokenizer& tokenizer, std::optional<std::int32_t> id) {
   return id ? std::string(tokenizer.token_bytes(*id, /*special=*/true)) : std::string();
+}
+
+/// Cuts a rendered conversation after the last place of `content` (as HF does): where the template
+/// has trimmed it, after what is left of it.
+Status cut_after(const std::string& content, std::vector<model::PromptSegment>& segments) {
+  constexpr std::string_view kBlanks = " \t\n\r\v\f";
+  std::string text;
+  for (const model::PromptSegment& segment : segments)
+    text += segment.text;
+  const std::size_t first = content.find_first_not_of(kBlanks);
+  const std::string core =
+      first == std::string::npos
+          ? std::string()
+          : content.substr(first, content.find_last_not_of(kBlanks) + 1 - first);
+  const std::size_t at = core.empty() ? std::string::npos : text.rfind(core);
+  if (at == std::string::npos) {
+    return invalid_argument(
+        "continue_final_message: the final message's text is not in the rendered conversation");
+  }
+  const bool whole = text.compare(at, content.size(), content) == 0;
+  std::size_t left = at + (whole ? content.size() : core.size());
+  std::size_t kept = 0;
+  for (; kept < segments.size() && left > 0; ++kept) {
+    const std::size_t length = std::min(left, segments[kept].text.size());
+    segments[kept].text.resize(length);
+    left -= length;
+  }
+  segments.resize(kept);
+  return {};
 }
 
 Status check_utf8(std::string_view text, std::string_view what) {
@@ -65,16 +95,44 @@ Result<std::vector<std::int32_t>> prompt_from_messages(
   }
   const model::Tokenizer& tokenizer = *model.tokenizer;
   ASSIGN_OR_RETURN(
-      const std::vector<model::PromptSegment> segments,
+      std::vector<model::PromptSegment> segments,
       model.chat_template->render({.messages = messages,
                                    .add_generation_prompt = options.add_generation_prompt,
                                    .bos_token = special_text(tokenizer, tokenizer.bos_id()),
                                    .eos_token = special_text(tokenizer, tokenizer.eos_id()),
+                                   .globals = options.globals,
                                    .now_s = std::time(nullptr)}));
+  if (options.continue_final_message && !messages.empty()) {
+    RETURN_IF_ERROR(cut_after(messages.back().content, segments));
+  }
   std::vector<std::int32_t> ids;
   tokenizer.encode_prompt(segments, ids);
   if (options.add_special_tokens) add_bos(tokenizer, ids);
   return ids;
+}
+
+std::vector<std::vector<std::int32_t>> bad_word_tokens(const ServedModel& model,
+                                                       const std::vector<std::string>& words) {
+  std::vector<std::vector<std::int32_t>> out;
+  if (words.size() > kMaxBadWords) return out;
+  const auto add = [&](std::string_view text) {
+    std::vector<std::int32_t> ids;
+    if (model::is_valid_utf8(text)) {
+      model.tokenizer->encode(text, /*parse_special=*/true, ids);
+    }
+    if (!ids.empty() && (out.empty() || out.back() != ids)) out.push_back(std::move(ids));
+  };
+  for (const std::string& word : words) {
+    if (word.size() > kMaxBadWordBytes) continue;
+    const std::size_t first = word.find_first_not_of(' ');
+    if (first == std::string::npos) {
+      add(word);  // blanks alone
+      continue;
+    }
+    add(word.substr(first));
+    add(" " + word.substr(first));
+  }
+  return out;
 }
 
 }  // namespace brigade::router

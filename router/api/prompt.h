@@ -2,7 +2,9 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "common/base/status.h"
@@ -30,6 +32,10 @@ struct TextPromptOptions {
 struct ChatPromptOptions {
   bool add_generation_prompt = true;
   bool add_special_tokens = false;  ///< templates write their own BOS
+  /// The prompt ends with the last message's text, so that it is continued: what the template
+  /// writes after it is left out.
+  bool continue_final_message = false;
+  std::vector<std::pair<std::string, model::jinja::Value>> globals;  ///< of the template
 };
 
 /// A conversation in the model's own template, which may write today's date (UTC). Special tokens
@@ -37,5 +43,10 @@ struct ChatPromptOptions {
 [[nodiscard]] Result<std::vector<std::int32_t>> prompt_from_messages(
     const ServedModel& model, const std::vector<model::ChatMessage>& messages,
     const ChatPromptOptions& options = {});
+
+/// The token sequences that each word may come out as: the word, and the word behind a blank. Empty
+/// words give none, and so do words past the limits, which check_request refuses.
+[[nodiscard]] std::vector<std::vector<std::int32_t>> bad_word_tokens(
+    const ServedModel& model, const std::vector<std::string>& words);
 
 }  // namespace brigade::router

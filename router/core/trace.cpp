@@ -4,6 +4,7 @@
 #include <charconv>
 #include <cmath>
 #include <map>
+#include <memory>
 #include <optional>
 
 #include "common/model/tokenizer.h"
@@ -57,11 +58,11 @@ class JsonWriter final {
   void write(const std::string& value) { write(std::string_view(value)); }
   template <typename T>
   void write(const std::optional<T>& value) {
-    if (value) {
-      write(*value);
-    } else {
-      text_ += "null";
-    }
+    write_if_any(value);
+  }
+  template <typename T>
+  void write(const std::shared_ptr<T>& value) {
+    write_if_any(value);
   }
   template <typename T>
   void write(const std::vector<T>& values) {
@@ -93,6 +94,14 @@ class JsonWriter final {
   }
 
  private:
+  void write_if_any(const auto& value) {
+    if (value) {
+      write(*value);
+    } else {
+      text_ += "null";
+    }
+  }
+
   std::string text_ = "{";
 };
 

@@ -51,20 +51,31 @@ void visit_fields(auto&& visit, Is<RouterConfig> auto& value) {
 
 // ---- events ----
 
+void visit_fields(auto&& visit, Is<wire::TokenBias> auto& value) {
+  auto& [token, bias] = value;
+  visit("token", token, "bias", bias);
+}
+
 void visit_fields(auto&& visit, Is<wire::GenerationParams> auto& value) {
   auto& [temperature, top_p, top_k, seed, max_tokens, min_tokens, ignore_eos, stop, stop_token_ids,
-         num_logprobs, num_prompt_logprobs, deadline_ms, priority] = value;
+         num_logprobs, num_prompt_logprobs, deadline_ms, priority, min_p, typical_p,
+         repetition_penalty, presence_penalty, frequency_penalty, logit_bias, allowed_token_ids,
+         bad_words, include_stop_str, keep_special_tokens] = value;
   visit("temperature", temperature, "top_p", top_p, "top_k", top_k, "seed", seed);
   visit("max_tokens", max_tokens, "min_tokens", min_tokens, "ignore_eos", ignore_eos);
   visit("stop", stop, "stop_token_ids", stop_token_ids, "num_logprobs", num_logprobs);
   visit("num_prompt_logprobs", num_prompt_logprobs, "deadline_ms", deadline_ms);
-  visit("priority", priority);
+  visit("priority", priority, "min_p", min_p, "typical_p", typical_p);
+  visit("repetition_penalty", repetition_penalty, "presence_penalty", presence_penalty);
+  visit("frequency_penalty", frequency_penalty, "logit_bias", logit_bias);
+  visit("allowed_token_ids", allowed_token_ids, "bad_words", bad_words);
+  visit("include_stop_str", include_stop_str, "keep_special_tokens", keep_special_tokens);
 }
 
 void visit_fields(auto&& visit, Is<Request> auto& value) {
-  auto& [id, tenant, model, prompt, group, params] = value;
-  visit("id", id, "tenant", tenant, "model", model, "prompt", prompt, "group", group, "params",
-        params);
+  auto& [id, tenant, model, prompt, group, params, bad_words] = value;
+  visit("id", id, "tenant", tenant, "model", model, "prompt", prompt, "group", group);
+  visit("params", params, "bad_words", bad_words);
 }
 
 void visit_fields(auto&& visit, Is<wire::Hello> auto& value) {
@@ -165,12 +176,22 @@ void visit_fields(auto&& visit, Is<wire::HeartbeatAck> auto& value) {
   visit("epoch", epoch, "interval_ms", interval_ms);
 }
 
+void visit_fields(auto&& visit, Is<wire::SamplingControls> auto& value) {
+  auto& [min_p, typical_p, repetition_penalty, presence_penalty, frequency_penalty, bias,
+         allowed_tokens, bad_words, prompt_tokens, output_tokens] = value;
+  visit("min_p", min_p, "typical_p", typical_p, "repetition_penalty", repetition_penalty);
+  visit("presence_penalty", presence_penalty, "frequency_penalty", frequency_penalty);
+  visit("bias", bias, "allowed_tokens", allowed_tokens, "bad_words", bad_words);
+  visit("prompt_tokens", prompt_tokens, "output_tokens", output_tokens);
+}
+
 void visit_fields(auto&& visit, Is<wire::SequenceAdmit> auto& value) {
   auto& [seq, seed, temperature, top_p, top_k, num_logprobs, num_prompt_logprobs,
-         banned_until_position, banned_tokens] = value;
+         banned_until_position, banned_tokens, controls] = value;
   visit("seq", seq, "seed", seed, "temperature", temperature, "top_p", top_p, "top_k", top_k);
   visit("num_logprobs", num_logprobs, "num_prompt_logprobs", num_prompt_logprobs);
   visit("banned_until_position", banned_until_position, "banned_tokens", banned_tokens);
+  visit("controls", controls);
 }
 
 void visit_fields(auto&& visit, Is<wire::StepCommand> auto& value) {

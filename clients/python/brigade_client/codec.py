@@ -54,6 +54,10 @@ def _ints(builder: Any, values: Sequence[int]) -> int:
     return _vector(builder, 4, values, builder.PrependInt32)
 
 
+def _floats(builder: Any, values: Sequence[float]) -> int:
+    return _vector(builder, 4, values, builder.PrependFloat32)
+
+
 def _strings(builder: Any, texts: Sequence[str]) -> int:
     parts = [text.encode() for text in texts]
     ends = []
@@ -72,6 +76,10 @@ def _strings(builder: Any, texts: Sequence[str]) -> int:
 def _params(builder: Any, params: GenerationParams) -> int:
     stop = _strings(builder, params.stop)
     stop_token_ids = _ints(builder, params.stop_token_ids)
+    bias_tokens = _ints(builder, list(params.logit_bias))
+    bias_values = _floats(builder, list(params.logit_bias.values()))
+    allowed_token_ids = _ints(builder, params.allowed_token_ids)
+    bad_words = _strings(builder, params.bad_words)
     fb_params.Start(builder)
     fb_params.AddTemperature(builder, params.temperature)
     fb_params.AddTopP(builder, params.top_p)
@@ -88,6 +96,17 @@ def _params(builder: Any, params: GenerationParams) -> int:
     fb_params.AddNumPromptLogprobs(builder, params.num_prompt_logprobs)
     fb_params.AddDeadlineMs(builder, params.deadline_ms)
     fb_params.AddPriority(builder, params.priority)
+    fb_params.AddMinP(builder, params.min_p)
+    fb_params.AddTypicalP(builder, params.typical_p)
+    fb_params.AddRepetitionPenalty(builder, params.repetition_penalty)
+    fb_params.AddPresencePenalty(builder, params.presence_penalty)
+    fb_params.AddFrequencyPenalty(builder, params.frequency_penalty)
+    fb_params.AddBiasTokens(builder, bias_tokens)
+    fb_params.AddBiasValues(builder, bias_values)
+    fb_params.AddAllowedTokenIds(builder, allowed_token_ids)
+    fb_params.AddBadWords(builder, bad_words)
+    fb_params.AddIncludeStopStr(builder, params.include_stop_str)
+    fb_params.AddKeepSpecialTokens(builder, params.keep_special_tokens)
     return fb_params.End(builder)
 
 

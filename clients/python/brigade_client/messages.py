@@ -84,6 +84,21 @@ class GenerationParams:
     """0: the router's default."""
     priority: int = 0
     """Lower goes first, among the requests of one tenant."""
+    min_p: float = 0.0
+    """Least probability, as a share of the likeliest token's."""
+    typical_p: float = 1.0
+    repetition_penalty: float = 1.0
+    presence_penalty: float = 0.0
+    frequency_penalty: float = 0.0
+    logit_bias: dict[int, float] = field(default_factory=dict)
+    """By token id, from -100 to 100."""
+    allowed_token_ids: list[int] = field(default_factory=list)
+    """Empty: all."""
+    bad_words: list[str] = field(default_factory=list)
+    include_stop_str: bool = False
+    """The stop string or the stop token's text ends the output."""
+    keep_special_tokens: bool = False
+    """Special tokens show in the text."""
 
 
 @dataclass

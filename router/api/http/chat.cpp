@@ -34,6 +34,7 @@ void ChatResponder::append_choice(std::string& out, Choice& choice, const Output
 }
 
 void ChatResponder::append_extras(std::string& out, const Choice& choice, bool first) const {
+  append_prompt_logprobs(out, choice.whole);
   if (!call().answer.return_token_ids || !first) return;
   append_ids(out, "prompt_token_ids", choice.prompt->ids);
 }

@@ -42,12 +42,15 @@ void CompletionsResponder::append_choice(std::string& out, Choice& choice, const
   if (call().answer.return_token_ids && !choice.started) {
     append_ids(out, "prompt_token_ids", choice.prompt->ids);
   }
+  append_prompt_logprobs(out, output);
   out += '}';
   choice.started = true;
 }
 
 void CompletionsResponder::append_logprobs(std::string& out, Choice& choice,
                                            const Output& output) const {
+  // More may have been asked for the prompt, in another shape.
+  const auto num_top = static_cast<std::size_t>(std::max(call().params.num_logprobs, 0));
   std::string tokens;
   std::string logprobs;
   std::string tops;
@@ -72,7 +75,8 @@ void CompletionsResponder::append_logprobs(std::string& out, Choice& choice,
     append_token(tops, token.token, /*bytes_form=*/true);
     tops += ':';
     append_json_number(tops, *token.logprob);
-    for (const wire::TokenLogprob& top : token.top) {
+    for (std::size_t i = 0; i < std::min(num_top, token.top.size()); ++i) {
+      const wire::TokenLogprob& top = token.top[i];
       if (top.token == token.token) continue;
       tops += ',';
       append_token(tops, top.token, /*bytes_form=*/true);
@@ -81,7 +85,7 @@ void CompletionsResponder::append_logprobs(std::string& out, Choice& choice,
     }
     tops += '}';
   };
-  for (std::size_t i = 0; i < output.prompt_tokens.size(); ++i) {
+  for (std::size_t i = 0; call().answer.echo && i < output.prompt_tokens.size(); ++i) {
     add(output.prompt_tokens[i], /*skip_text=*/i == 0 && choice.prompt->bos_added);
   }
   for (const wire::OutputToken& token : output.tokens)

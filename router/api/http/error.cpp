@@ -82,11 +82,26 @@ ApiError model_not_found(std::string_view name) {
           .code = "model_not_found"};
 }
 
+namespace {
+
+/// The router's messages about a request begin with its field, as `field: ` or `field[i]: `.
+std::string field_of(std::string_view message) {
+  const std::size_t end = message.find(": ");
+  if (end == std::string_view::npos) return {};
+  const std::string_view name = message.substr(0, end);
+  constexpr std::string_view kAllowed = "abcdefghijklmnopqrstuvwxyz0123456789_[]";
+  return name.find_first_not_of(kAllowed) == std::string_view::npos ? std::string(name)
+                                                                    : std::string();
+}
+
+}  // namespace
+
 ApiError from_status(const Status& status, std::uint32_t retry_after_s, wire::DropReason reason) {
   ApiError error{
       .status = http_status(status.code()), .message = status.message(), .reason = reason};
   switch (error.status) {
     case 400:
+      error.param = field_of(error.message);
       if (error.message.find("context length") != std::string::npos) {
         error.code = "context_length_exceeded";
       }

@@ -1,17 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "router/api/http/parse.h"
 
+#include <algorithm>
 #include <limits>
 
 #include "common/base/strings.h"
 #include "router/api/http/parse_fields.h"
+#include "router/api/http/parse_messages.h"
+#include "router/api/http/parse_sampling.h"
 #include "router/api/http/unsupported.h"
 #include "router/core/limits.h"
 
 namespace brigade::router {
 namespace {
 
-constexpr std::int64_t kMaxN = 16;
+constexpr std::int64_t kMaxN = 128;
 constexpr std::size_t kMaxChoices = 128;  // prompts x n
 constexpr std::int64_t kMaxInt32 = std::numeric_limits<std::int32_t>::max();
 
@@ -48,14 +51,32 @@ void read_n(FieldReader& fields, GenerationCallArgs& out) {
   }
 }
 
+void read_prompt_options(FieldReader& fields, GenerationCallArgs& out) {
+  if (const auto count = fields.integer("prompt_logprobs", 0, kMaxLogprobs)) {
+    out.answer.prompt_logprobs = static_cast<std::int32_t>(*count);
+    out.params.num_prompt_logprobs = out.answer.prompt_logprobs;
+    if (out.answer.stream) {
+      fields.fail("prompt_logprobs", "prompt_logprobs is not available when stream is true.");
+    }
+  }
+  if (const auto count = fields.integer("truncate_prompt_tokens", -1, kMaxInt32)) {
+    if (*count == 0) fields.fail("truncate_prompt_tokens", "truncate_prompt_tokens must not be 0.");
+    out.truncate_prompt_tokens = static_cast<std::int32_t>(*count);
+  }
+}
+
 void read_completions(FieldReader& fields, GenerationCallArgs& out) {
   read_prompts(fields, out.prompts);
   out.answer.echo = fields.boolean("echo").value_or(false);
-  read_max_tokens(fields, /*zero_allowed=*/out.answer.echo, out);
+  const bool scores = out.answer.echo || out.answer.prompt_logprobs >= 0;
+  read_max_tokens(fields, /*zero_allowed=*/scores, out);
   if (const auto logprobs = fields.integer("logprobs", 0, kMaxLogprobs)) {
     out.answer.logprobs = true;
     out.params.num_logprobs = static_cast<std::int32_t>(*logprobs);
-    if (out.answer.echo) out.params.num_prompt_logprobs = out.params.num_logprobs;
+    if (out.answer.echo) {
+      out.params.num_prompt_logprobs =
+          std::max(out.answer.prompt_logprobs, out.params.num_logprobs);
+    }
   }
   out.add_special_tokens = fields.boolean("add_special_tokens").value_or(true);
   const std::size_t choices = out.prompts.size() * out.answer.n;
@@ -66,10 +87,9 @@ void read_completions(FieldReader& fields, GenerationCallArgs& out) {
 }
 
 void read_chat(FieldReader& fields, GenerationCallArgs& out) {
-  read_messages(fields, out.messages);
+  read_chat_args(fields, out.chat);
   read_max_tokens(fields, /*zero_allowed=*/false, out);
   if (fields.boolean("echo").value_or(false)) fields.fail("echo", "echo is not supported in chat.");
-  out.add_generation_prompt = fields.boolean("add_generation_prompt").value_or(true);
   out.add_special_tokens = fields.boolean("add_special_tokens").value_or(false);
   out.answer.logprobs = fields.boolean("logprobs").value_or(false);
   const std::int64_t top = fields.integer("top_logprobs", 0, kMaxLogprobs).value_or(0);
@@ -92,6 +112,7 @@ std::optional<ApiError> parse_generation(std::string_view body, Api api, Generat
   read_sampling(fields, out.params);
   read_stream(fields, out.answer);
   read_n(fields, out);
+  read_prompt_options(fields, out);
   out.answer.return_token_ids = fields.boolean("return_token_ids").value_or(false);
   out.answer.tokens_as_ids = fields.boolean("return_tokens_as_token_ids").value_or(false);
   if (api == Api::kChat) {
@@ -114,14 +135,13 @@ std::optional<ApiError> parse_tokenize(std::string_view body, TokenizeArgs& out)
   out.model = fields.string("model", kMaxModelName).value_or("");
   if (fields.get("messages") != nullptr) {
     refuse_unsupported(fields);
-    read_messages(fields, out.messages);
+    read_chat_args(fields, out.chat);
     out.add_special_tokens = fields.boolean("add_special_tokens").value_or(false);
   } else {
     out.prompt = fields.string("prompt", std::numeric_limits<std::size_t>::max());
     if (!out.prompt) fields.fail("prompt", "prompt or messages must be there.");
     out.add_special_tokens = fields.boolean("add_special_tokens").value_or(true);
   }
-  out.add_generation_prompt = fields.boolean("add_generation_prompt").value_or(true);
   out.return_token_strs = fields.boolean("return_token_strs").value_or(false);
   return fields.error();
 }

@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -30,25 +31,34 @@ struct AnswerOptions {
   bool logprobs = false;
   bool echo = false;
   bool return_token_ids = false;
-  bool tokens_as_ids = false;  ///< logprobs name tokens `token_id:N`
+  bool tokens_as_ids = false;         ///< logprobs name tokens `token_id:N`
+  std::int32_t prompt_logprobs = -1;  ///< -1 none, else so many of each prompt token's best
+};
+
+/// A conversation and how it is to be rendered.
+struct ChatArgs {
+  std::vector<model::ChatMessage> messages;
+  bool add_generation_prompt = true;
+  bool continue_final_message = false;
+  std::vector<std::pair<std::string, model::jinja::Value>> globals;  ///< further variables
 };
 
 /// A generation as asked for: what both APIs come to. Nothing is tokenized yet.
 struct GenerationCallArgs {
-  std::string model;                         ///< empty: the only one
-  std::vector<PromptInput> prompts;          ///< completions: 1 to 64
-  std::vector<model::ChatMessage> messages;  ///< chat
-  bool add_generation_prompt = true;
+  std::string model;                 ///< empty: the only one
+  std::vector<PromptInput> prompts;  ///< completions: 1 to 64
+  ChatArgs chat;
   bool add_special_tokens = true;  ///< BOS, where the tokenizer wants one
-  wire::GenerationParams params;   ///< max_tokens absent: the API's default
+  /// Only so many of the prompt's last tokens count; -1: as many as the context has room for.
+  std::optional<std::int32_t> truncate_prompt_tokens;
+  wire::GenerationParams params;  ///< max_tokens absent: the API's default
   AnswerOptions answer;
 };
 
 struct TokenizeArgs {
   std::string model;
-  std::optional<std::string> prompt;  ///< else messages
-  std::vector<model::ChatMessage> messages;
-  bool add_generation_prompt = true;
+  std::optional<std::string> prompt;  ///< else chat
+  ChatArgs chat;
   bool add_special_tokens = true;
   bool return_token_strs = false;
 };

@@ -23,8 +23,5 @@ void read_prompts(FieldReader& fields, std::vector<PromptInput>& out);
 /// A list of token ids (not yet checked against a vocabulary).
 void read_token_ids(FieldReader& fields, std::string_view name, const JsonValue& value,
                     std::vector<std::int32_t>& out);
-void read_messages(FieldReader& fields, std::vector<model::ChatMessage>& out);
-/// Temperature, top_p, seed, stop, priority and the like.
-void read_sampling(FieldReader& fields, wire::GenerationParams& out);
 
 }  // namespace brigade::router

@@ -23,6 +23,18 @@ bool starts_with_added_bos(const model::Tokenizer& tokenizer, std::string_view t
          !text.starts_with(tokenizer.token_bytes(*bos, /*special=*/true));
 }
 
+/// Leaves the last tokens, as many as asked for. True when it cut some.
+bool truncate(const ServedModel& model, const GenerationCallArgs& args,
+              std::vector<std::int32_t>& ids) {
+  if (!args.truncate_prompt_tokens) return false;
+  std::int64_t most = *args.truncate_prompt_tokens;
+  if (most < 0) most = model.max_context - args.params.max_tokens.value_or(1);
+  const auto excess = static_cast<std::int64_t>(ids.size()) - std::max<std::int64_t>(most, 1);
+  if (excess <= 0) return false;
+  ids.erase(ids.begin(), ids.begin() + excess);
+  return true;
+}
+
 ApiError prompt_error(std::string_view field, const Status& status) {
   ApiError error = from_status(status);
   error.param = std::string(field);
@@ -38,19 +50,30 @@ std::optional<ApiError> encode_prompt(const ServedModel& model, const Generation
   if (!ids.ok()) return prompt_error("prompt", ids.status());
   out.ids = std::move(ids).value();
   if (out.ids.empty()) return bad_field("prompt", "prompt is empty: it has no tokens.");
-  if (args.answer.echo) out.echo = text != nullptr ? *text : token_texts(*model.tokenizer, out.ids);
-  out.bos_added = text != nullptr && starts_with_added_bos(*model.tokenizer, *text, out.ids);
+  const bool is_whole_text = !truncate(model, args, out.ids) && text != nullptr;
+  if (args.answer.echo) {
+    out.echo = is_whole_text ? *text : token_texts(*model.tokenizer, out.ids);
+  }
+  out.bos_added = is_whole_text && starts_with_added_bos(*model.tokenizer, *text, out.ids);
   return std::nullopt;
+}
+
+Result<std::vector<std::int32_t>> encode_chat(const ServedModel& model, const ChatArgs& args,
+                                              bool add_special_tokens) {
+  return prompt_from_messages(model, args.messages,
+                              {.add_generation_prompt = args.add_generation_prompt,
+                               .add_special_tokens = add_special_tokens,
+                               .continue_final_message = args.continue_final_message,
+                               .globals = args.globals});
 }
 
 std::optional<ApiError> encode_prompts(const ServedModel& model, const GenerationCallArgs& args,
                                        std::vector<PreparedPrompt>& out) {
   if (args.answer.api == Api::kChat) {
-    auto ids = prompt_from_messages(model, args.messages,
-                                    {.add_generation_prompt = args.add_generation_prompt,
-                                     .add_special_tokens = args.add_special_tokens});
+    auto ids = encode_chat(model, args.chat, args.add_special_tokens);
     if (!ids.ok()) return prompt_error("messages", ids.status());
     out.push_back({.ids = std::move(ids).value()});
+    (void)truncate(model, args, out.back().ids);
     if (out.back().ids.empty()) return bad_field("messages", "messages have no tokens.");
     return std::nullopt;
   }
@@ -92,12 +115,9 @@ std::optional<ApiError> tokenize(const Service& service, const TokenizeArgs& arg
                                  std::shared_ptr<const ServedModel>& model,
                                  std::vector<std::int32_t>& out) {
   if (auto error = resolve_model(service, args.model, model)) return error;
-  auto ids =
-      args.prompt
-          ? prompt_from_text(*model, *args.prompt, {.add_special_tokens = args.add_special_tokens})
-          : prompt_from_messages(*model, args.messages,
-                                 {.add_generation_prompt = args.add_generation_prompt,
-                                  .add_special_tokens = args.add_special_tokens});
+  auto ids = args.prompt ? prompt_from_text(*model, *args.prompt,
+                                            {.add_special_tokens = args.add_special_tokens})
+                         : encode_chat(*model, args.chat, args.add_special_tokens);
   if (!ids.ok()) return prompt_error(args.prompt ? "prompt" : "messages", ids.status());
   out = std::move(ids).value();
   return std::nullopt;
@@ -110,7 +130,8 @@ Request PreparedGeneration::request(std::size_t choice) const {
                   .model = model->name,
                   .prompt = prompts[choice / answer.n].ids,
                   .group = answer.n > 1 ? first_group + choice / answer.n : 0,
-                  .params = params};
+                  .params = params,
+                  .bad_words = bad_words};
   if (params.seed) request.params.seed = *params.seed + choice % answer.n;
   return request;
 }
@@ -137,6 +158,7 @@ std::optional<ApiError> prepare_generation(const Service& service, std::string_v
   if (auto error = parse_generation(body, api, args)) return error;
   if (auto error = resolve_model(service, args.model, out.model)) return error;
   if (auto error = encode_prompts(*out.model, args, out.prompts)) return error;
+  out.bad_words = bad_word_tokens(*out.model, args.params.bad_words);
   out.params = std::move(args.params);
   out.answer = args.answer;
   return check_context(*out.model, out);

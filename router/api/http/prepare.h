@@ -26,6 +26,7 @@ struct PreparedGeneration {
   std::shared_ptr<const ServedModel> model;
   std::vector<PreparedPrompt> prompts;
   wire::GenerationParams params;
+  std::vector<std::vector<std::int32_t>> bad_words;  ///< as tokens
   AnswerOptions answer;
   std::uint64_t first_group = 0;  ///< of Request::group: one for each prompt from here on
 

@@ -62,6 +62,39 @@ void Responder::append_ids(std::string& out, std::string_view name,
                    [](std::string& text, std::int32_t id) { append_json_number(text, id); });
 }
 
+void Responder::append_prompt_logprobs(std::string& out, const Output& output) const {
+  if (call_.answer.prompt_logprobs < 0) return;
+  const auto num_top = static_cast<std::size_t>(call_.answer.prompt_logprobs);
+  const auto append_entry = [&](std::string& text, std::int32_t token, float logprob,
+                                std::size_t rank) {
+    text += str_cat("\"", token, "\":{\"logprob\":");
+    append_json_number(text, logprob);
+    text += ",\"rank\":";
+    text += rank == 0 ? "null" : std::to_string(rank);
+    text += ",\"decoded_token\":";
+    append_json_string(text, bytes_of(token));
+    text += '}';
+  };
+  out += ",\"prompt_logprobs\":";
+  append_json_list(out, output.prompt_tokens, [&](std::string& text, const auto& token) {
+    if (!token.logprob) {
+      text += "null";
+      return;
+    }
+    const auto is_own = [&](const wire::TokenLogprob& top) { return top.token == token.token; };
+    const auto own = std::find_if(token.top.begin(), token.top.end(), is_own);
+    const auto place = static_cast<std::size_t>(own - token.top.begin());
+    text += '{';
+    append_entry(text, token.token, *token.logprob, own == token.top.end() ? 0 : place + 1);
+    for (std::size_t i = 0; i < std::min(num_top, token.top.size()); ++i) {
+      if (is_own(token.top[i])) continue;
+      text += ',';
+      append_entry(text, token.top[i].token, token.top[i].logprob, i + 1);
+    }
+    text += '}';
+  });
+}
+
 void Responder::append_token(std::string& out, std::int32_t id, bool bytes_form) const {
   if (call_.answer.tokens_as_ids) {
     out += str_cat("\"token_id:", id, "\"");

@@ -49,6 +49,9 @@ class Responder {
   void append_ending(std::string& out, const Output& output) const;
   static void append_ids(std::string& out, std::string_view name,
                          std::span<const std::int32_t> ids);
+  /// `,"prompt_logprobs":[null,{"ID":{"logprob","rank","decoded_token"},..},..]`, vLLM's shape,
+  /// where it is asked for. A rank is known of those among the best, of others null.
+  void append_prompt_logprobs(std::string& out, const Output& output) const;
   /// The token as a JSON string, or as `token_id:N` where that is asked for.
   void append_token(std::string& out, std::int32_t id, bool bytes_form) const;
   [[nodiscard]] std::string_view bytes_of(std::int32_t id) const {

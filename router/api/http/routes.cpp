@@ -58,7 +58,10 @@ const Routes::Route Routes::kRoutes[] = {
     {"/health", false, "GET", Scope::kOpen, &Routes::alive},
     {"/livez", false, "GET", Scope::kOpen, &Routes::alive},
     {"/readyz", false, "GET", Scope::kOpen, &Routes::ready},
+    {"/ping", false, "GET", Scope::kOpen, &Routes::alive},
     {"/version", false, "GET", Scope::kOpen, &Routes::version},
+    {"/v1/responses", false, "POST", Scope::kInference, &Routes::unsupported},
+    {"/v1/embeddings", false, "POST", Scope::kInference, &Routes::unsupported},
     {"/status", false, "GET", Scope::kAdmin, &Routes::status},
     {"/metrics", false, "GET", Scope::kMetrics, &Routes::metrics},
     {"/drain", false, "POST", Scope::kAdmin, &Routes::drain},
@@ -182,6 +185,16 @@ std::shared_ptr<Call> Routes::version(HttpRequest&, const std::shared_ptr<Exchan
   std::string body = "{\"version\":";
   append_json_string(body, context_->version);
   exchange->reply({.body = body + "}"});
+  return nullptr;
+}
+
+std::shared_ptr<Call> Routes::unsupported(HttpRequest& request,
+                                          const std::shared_ptr<Exchange>& exchange) {
+  exchange->reply(to_reply({.status = 404,
+                            .message = str_cat(request.path,
+                                               " is not served yet: use /v1/chat/completions or "
+                                               "/v1/completions."),
+                            .code = "unsupported_endpoint"}));
   return nullptr;
 }
 

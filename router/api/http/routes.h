@@ -43,6 +43,7 @@ class Routes final {
   std::shared_ptr<Call> alive(HttpRequest&, const std::shared_ptr<Exchange>&);
   std::shared_ptr<Call> ready(HttpRequest&, const std::shared_ptr<Exchange>&);
   std::shared_ptr<Call> version(HttpRequest&, const std::shared_ptr<Exchange>&);
+  std::shared_ptr<Call> unsupported(HttpRequest&, const std::shared_ptr<Exchange>&);
   std::shared_ptr<Call> status(HttpRequest&, const std::shared_ptr<Exchange>&);
   std::shared_ptr<Call> metrics(HttpRequest&, const std::shared_ptr<Exchange>&);
   std::shared_ptr<Call> drain(HttpRequest&, const std::shared_ptr<Exchange>&);

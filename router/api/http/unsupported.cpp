@@ -9,14 +9,6 @@
 namespace brigade::router {
 namespace {
 
-bool is_number(const JsonValue& value, double wanted) {
-  if (const auto* i = std::get_if<std::int64_t>(&value.data)) {
-    return static_cast<double>(*i) == wanted;
-  }
-  const auto* d = std::get_if<double>(&value.data);
-  return d != nullptr && *d == wanted;
-}
-
 bool is_text(const JsonValue& value, std::initializer_list<std::string_view> wanted) {
   const std::string* text = value.as_string();
   return text != nullptr && std::find(wanted.begin(), wanted.end(), *text) != wanted.end();
@@ -31,9 +23,6 @@ bool is_empty(const JsonValue& value) {
 
 bool is_false(const JsonValue& value) {
   return value.as_bool() != nullptr && !*value.as_bool();
-}
-bool is_true(const JsonValue& value) {
-  return value.as_bool() != nullptr && *value.as_bool();
 }
 
 bool is_plain_format(const JsonValue& value) {
@@ -57,21 +46,9 @@ struct Rule {
 bool never(const JsonValue&) {
   return false;
 }
-bool zero(const JsonValue& v) {
-  return is_number(v, 0);
-}
-bool one(const JsonValue& v) {
-  return is_number(v, 1);
-}
 
 constexpr Rule kRules[] = {
-    {"tools", is_empty, "an empty list"},
     {"functions", is_empty, "an empty list"},
-    {"tool_choice",
-     [](const JsonValue& v) {
-       return is_text(v, {"none", "auto"});
-     },
-     "\"none\" or \"auto\""},
     {"function_call",
      [](const JsonValue& v) {
        return is_text(v, {"none", "auto"});
@@ -87,27 +64,13 @@ constexpr Rule kRules[] = {
     {"ebnf", never, "null"},
     {"json_schema", never, "null"},
     {"structural_tag", never, "null"},
-    {"logit_bias", is_empty, "{}"},
-    {"presence_penalty", zero, "0"},
-    {"frequency_penalty", zero, "0"},
-    {"repetition_penalty", one, "1"},
-    {"min_p", zero, "0"},
-    {"typical_p", one, "1"},
     {"suffix", is_empty, "\"\""},
     {"use_beam_search", is_false, "false"},
-    {"bad_words", is_empty, "an empty list"},
-    {"allowed_token_ids", is_empty, "an empty list"},
     {"logits_processors", is_empty, "an empty list"},
     {"prompt_embeds", never, "null"},
-    {"prompt_logprobs", never, "null (ask for echo with logprobs)"},
-    {"truncate_prompt_tokens", never, "null"},
-    {"include_stop_str_in_output", is_false, "false"},
     {"no_stop_trim", is_false, "false"},
-    {"skip_special_tokens", is_true, "true"},
     {"return_hidden_states", is_false, "false"},
-    {"continue_final_message", is_false, "false"},
     {"chat_template", never, "null"},
-    {"chat_template_kwargs", is_empty, "{}"},
     {"documents", is_empty, "an empty list"},
     {"modalities", is_only_text, "[\"text\"]"},
     {"audio", never, "null"},

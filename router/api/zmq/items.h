@@ -32,6 +32,7 @@ struct OutputItem {
 struct PromptItem {
   RequestKey key;
   Result<std::vector<std::int32_t>> ids;
+  std::vector<std::vector<std::int32_t>> bad_words;
 };
 struct ReplyItem {
   ClientId client = 0;

@@ -11,6 +11,7 @@
 #include "common/net/poller.h"
 #include "common/net/socket.h"
 #include "router/api/http/admin.h"
+#include "router/api/prompt.h"
 #include "router/api/zmq/clients.h"
 #include "router/api/zmq/items.h"
 
@@ -175,7 +176,8 @@ void ZmqDoor::Impl::take(PromptItem& item) {
                      .tenant = std::move(open->tenant),
                      .model = open->model->name,
                      .prompt = std::move(item.ids).value(),
-                     .params = std::move(open->params)};
+                     .params = std::move(open->params),
+                     .bad_words = std::move(item.bad_words)};
   open->model = nullptr;
   open->id =
       service.submit(std::move(request), std::make_shared<DoorSink>(outbox, service, item.key));
@@ -244,8 +246,10 @@ void ZmqDoor::Impl::handle(const net::Received& from, wire::Generate message) {
   if (status.ok()) {
     auto model = service.find_model(message.model);
     const bool queued =
-        service.run_in_pool([box = outbox, key, model, prompt = std::move(message.prompt)] {
-          box->push_always(PromptItem{key, prompt_tokens(*model, prompt)});
+        service.run_in_pool([box = outbox, key, model, prompt = std::move(message.prompt),
+                             words = message.params.bad_words] {
+          box->push_always(
+              PromptItem{key, prompt_tokens(*model, prompt), bad_word_tokens(*model, words)});
         });
     if (queued) {
       clients.add(client, message.request,

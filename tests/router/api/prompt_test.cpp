@@ -87,3 +87,48 @@ TEST_CASE("a model without a template takes no chat") {
   REQUIRE_FALSE(result.ok());
   CHECK(result.status().code() == StatusCode::kInvalidArgument);
 }
+
+TEST_CASE("a continued message ends the prompt, trimmed or not by the template") {
+  const auto prompt = [](const char* source, const std::string& last) {
+    testing::FakeService service;
+    ServedModel model = *service.models().front();
+    model.chat_template = model::ChatTemplate::parse(source).value();
+    const auto ids =
+        prompt_from_messages(model, {{"user", "last"}, {"assistant", last}},
+                             {.add_generation_prompt = false, .continue_final_message = true});
+    return ids.ok() ? model.tokenizer->decode(ids.value(), true) : ids.status().message();
+  };
+  const char* plain = "{% for m in messages %}[{{ m.content }}]{% endfor %}END";
+  const char* trimmed = "{% for m in messages %}[{{ m.content | trim }}]{% endfor %}END";
+  CHECK(prompt(plain, "so far ") == "[last][so far ");
+  CHECK(prompt(trimmed, "so far ") == "[last][so far");
+  CHECK(prompt(plain, "last") == "[last][last");
+  CHECK(prompt("nothing of it", "so far").find("continue_final_message: ") == 0);
+  CHECK(prompt(plain, " ").find("continue_final_message: ") == 0);
+}
+
+TEST_CASE("templates see tool calls, tools and a request's own arguments") {
+  testing::FakeService service;
+  ServedModel model = *service.models().front();
+  model.chat_template =
+      model::ChatTemplate::parse(
+          "{% for m in messages %}{{ m.role }}:{{ m.content }}"
+          "{% for c in m.tool_calls %}({{ c.function.name }} {{ c.function.arguments.x }})"
+          "{% endfor %}{% if m.tool_call_id is defined %}<{{ m.tool_call_id }}>{% endif %};"
+          "{% endfor %}{{ tools | length }}{{ think }}")
+          .value();
+  using model::jinja::Value;
+  const auto text = [](const char* word) { return Value::string(word, /*trusted=*/false); };
+  const Value call = Value::dict(
+      {{text("function"),
+        Value::dict({{text("name"), text("f")},
+                     {text("arguments"), Value::dict({{text("x"), Value(std::int64_t{7})}})}})}});
+  const auto ids = prompt_from_messages(
+      model,
+      {{"assistant", "", {{"tool_calls", Value::list({call})}}},
+       {"tool", "r", {{"tool_call_id", text("<|im_end|>")}}}},
+      {.globals = {{"tools", Value::list({call, call})}, {"think", text("yes")}}});
+  REQUIRE_MESSAGE(ids.ok(), ids.status().message());
+  CHECK(model.tokenizer->decode(ids.value(), true) == "assistant:(f 7);tool:r<<|im_end|>>;2yes");
+  CHECK(std::count(ids->begin(), ids->end(), FakeTokenizer::kEnd) == 0);
+}

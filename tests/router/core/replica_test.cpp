@@ -506,7 +506,7 @@ TEST_CASE("ranks get the controls of a request that has some, with the tokens th
   wire::GenerationParams masked{.allowed_token_ids = {4}};
   ReplicaDriver other({});
   other.start(3, 4, 9, masked);
-  const auto& plain = *other.plan()[0].admit[0].controls;
+  const wire::SamplingControls plain = *other.plan()[0].admit[0].controls;
   CHECK(plain.allowed_tokens == std::vector<std::int32_t>{4});
   CHECK(plain.prompt_tokens.empty());
   CHECK(plain.output_tokens.empty());

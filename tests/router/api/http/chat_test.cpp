@@ -134,3 +134,25 @@ TEST_CASE("a chat longer than the context is refused") {
   CHECK(has(answer.body, "context_length_exceeded"));
   CHECK(has(answer.body, R"("param":"messages")"));
 }
+
+TEST_CASE("a chat's prompt_logprobs stand beside its choices") {
+  Door door;
+  const HttpAnswer answer = door.chat(R"(,"max_tokens":1,"prompt_logprobs":0)");
+  CHECK(answer.status == 200);
+  CHECK(has(answer.body, R"(}],"prompt_logprobs":[null,{")"));
+}
+
+TEST_CASE("a final message is continued where its text ends") {
+  Door door;
+  const HttpAnswer answer = ask(
+      door.server->address(),
+      post(
+          "/v1/chat/completions",
+          R"({"messages":[{"role":"user","content":"q"},{"role":"assistant","content":"The answer "}],
+               "continue_final_message":true,"max_tokens":1})"));
+  CHECK(answer.status == 200);
+  const std::vector<std::int32_t> prompt = door.service.submitted().at(0).prompt;
+  const std::string end = "The answer ";
+  REQUIRE(prompt.size() > end.size());
+  CHECK(std::equal(end.rbegin(), end.rend(), prompt.rbegin()));
+}

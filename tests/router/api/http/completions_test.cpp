@@ -293,3 +293,54 @@ TEST_CASE("bad prompts are refused before they reach the router") {
   }
   CHECK(door.service.submitted().empty());
 }
+
+TEST_CASE("prompt_logprobs come in vLLM's shape, beside echo's own list") {
+  Door door;
+  HttpAnswer answer = door.complete(R"({"prompt":[[97,98]],"max_tokens":1,"prompt_logprobs":1})");
+  CHECK(answer.body.find(R"("prompt_logprobs":[null,{"98":{"logprob":-0.5,"rank":1,)"
+                         R"("decoded_token":"b"}}])") != std::string::npos);
+  CHECK(answer.body.find("\"logprobs\":null") != std::string::npos);
+  CHECK(door.complete(R"({"prompt":"ab","max_tokens":1})").body.find("prompt_logprobs") ==
+        std::string::npos);
+  answer = door.complete(
+      R"({"prompt":[[97,99]],"max_tokens":0,"echo":true,"logprobs":0,"prompt_logprobs":2})");
+  const JsonValue body = json_of(answer.body);
+  CHECK(door.service.submitted().back().params.num_prompt_logprobs == 2);
+  // Each shape has as many as were asked for it.
+  const JsonValue& tops = at(at(choice(body), "logprobs"), "top_logprobs");
+  CHECK(size_of(tops) == 2);
+  CHECK(tops.as_array()->at(1).as_object()->size() == 1);
+  CHECK(at(choice(body), "prompt_logprobs").as_array()->at(1).as_object()->size() == 2);
+}
+
+TEST_CASE("truncate_prompt_tokens keeps the end of the prompt, in echo too") {
+  Door door;
+  const JsonValue body = json_of(
+      door.complete(R"({"prompt":"abcdef","max_tokens":1,"truncate_prompt_tokens":2,"echo":true})")
+          .body);
+  CHECK(text_of(at(choice(body), "text")) == "efHel");
+  CHECK(door.service.submitted().at(0).prompt == std::vector<std::int32_t>{'e', 'f'});
+  const std::string longer(600, 'a');
+  CHECK(door.complete("{\"prompt\":\"" + longer + "\",\"max_tokens\":10}").status == 400);
+  CHECK(door.complete("{\"prompt\":\"" + longer +
+                      "\",\"max_tokens\":10,\"truncate_prompt_tokens\":-1}")
+            .status == 200);
+  CHECK(door.service.submitted().back().prompt.size() == 512 - 10);
+}
+
+TEST_CASE("bad words reach the router as tokens, as they are and behind a blank") {
+  Door door;
+  (void)door.complete(R"({"prompt":"a","max_tokens":1,"bad_words":["ab"," c"]})");
+  CHECK(door.service.submitted().at(0).bad_words ==
+        std::vector<std::vector<std::int32_t>>{{'a', 'b'}, {' ', 'a', 'b'}, {'c'}, {' ', 'c'}});
+}
+
+TEST_CASE("what only the router can check is refused with its field too") {
+  Door door;
+  door.service.set_script([](const Request&) {
+    return refuse(invalid_argument("logit_bias[1]: token id 999 is outside the vocabulary"));
+  });
+  const HttpAnswer answer = door.complete(R"({"prompt":"a","logit_bias":{"999":1}})");
+  CHECK(answer.status == 400);
+  CHECK(answer.body.find(R"("param":"logit_bias[1]")") != std::string::npos);
+}

@@ -142,9 +142,8 @@ TEST_CASE("drain goes to the router, and its refusal comes back") {
 
 TEST_CASE("other paths are 404 and other methods 405, in JSON") {
   Door door;
-  for (const char* path :
-       {"/", "//v1/models", "/V1/models", "/v1/../status", "/v1/%6dodels", "/v1/models;x",
-        "/v1/embeddings", "/tokenizer_info", "/v1/completions/"}) {
+  for (const char* path : {"/", "//v1/models", "/V1/models", "/v1/../status", "/v1/%6dodels",
+                           "/v1/models;x", "/tokenizer_info", "/v1/completions/"}) {
     CAPTURE(path);
     const HttpAnswer answer = door(get(path));
     CHECK(answer.status == 404);
@@ -250,4 +249,15 @@ TEST_CASE("the router's refusals have their status, type and Retry-After") {
   door.service.set_script(
       [](const Request&) { return refuse(invalid_argument("context length")); });
   CHECK(has(door(kComplete).body, "context_length_exceeded"));
+}
+
+TEST_CASE("ping answers, and what is not served yet says what to use") {
+  Door door;
+  CHECK(door(get("/ping")).status == 200);
+  for (const char* path : {"/v1/responses", "/v1/embeddings"}) {
+    const HttpAnswer answer = door(post(path, R"({"model":"fake","input":"hi"})"));
+    CHECK(answer.status == 404);
+    CHECK(has(answer.body, R"("code":"unsupported_endpoint")"));
+    CHECK(has(answer.body, "/v1/chat/completions"));
+  }
 }
