@@ -134,6 +134,20 @@ void check_soft_cap(const Matrix& x, float cap) {
   INVARIANT(cap > 0) << cap;
 }
 
+void check_log_sum(const ConstMatrix& logits, std::span<const LogitSum> out) {
+  check_matrix(logits);
+  INVARIANT_EQ(logits.rows, static_cast<std::int64_t>(out.size()));
+}
+
+void check_score(const Weight& w, const ConstMatrix& x, float soft_cap,
+                 std::span<const std::int32_t> targets, std::span<const LogitSum> out) {
+  check_matrix(x);
+  INVARIANT_EQ(x.cols, w.cols());
+  INVARIANT(soft_cap >= 0) << soft_cap;
+  INVARIANT_EQ(x.rows, static_cast<std::int64_t>(targets.size()));
+  INVARIANT_EQ(targets.size(), out.size());
+}
+
 void check_route(const model::ExpertSpec& spec, const ConstMatrix& logits,
                  std::span<const std::int32_t> experts, std::span<const float> weights) {
   check_matrix(logits);

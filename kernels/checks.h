@@ -28,6 +28,9 @@ void check_gate(const ConstMatrix& gate_up, const Matrix& out);
 void check_add(const Matrix& x, const ConstMatrix& y);
 void check_add_bias(const Matrix& x, std::span<const float> bias);
 void check_soft_cap(const Matrix& x, float cap);
+void check_log_sum(const ConstMatrix& logits, std::span<const LogitSum> out);
+void check_score(const Weight& w, const ConstMatrix& x, float soft_cap,
+                 std::span<const std::int32_t> targets, std::span<const LogitSum> out);
 void check_route(const model::ExpertSpec& spec, const ConstMatrix& logits,
                  std::span<const std::int32_t> experts, std::span<const float> weights);
 /// `rows` are of `table`, one for each row of `part`.

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <span>
 #include <string_view>
@@ -145,6 +146,15 @@ struct AttentionParams {
   std::int64_t window = 0;  ///< positions a row sees, its own included; 0: all before it
 };
 
+/// What is summed up of one row of logits, or of a share of it.
+struct LogitSum {
+  float peak = -std::numeric_limits<float>::infinity();  ///< the largest
+  double sum = 0;                                        ///< of exp(logit - peak)
+  bool finite = true;  ///< all are; if not, the rest means nothing
+  /// Of Ops::score: the target's logit, where the share has it.
+  float target = -std::numeric_limits<float>::infinity();
+};
+
 class Ops {
  public:
   virtual ~Ops() = default;
@@ -210,6 +220,15 @@ class Ops {
 
   /// x = cap tanh(x / cap).
   virtual void soft_cap(Matrix x, float cap) = 0;
+
+  /// out[i] sums up row i of logits. out: [logits.rows], where the host can read them.
+  virtual void log_sum(ConstMatrix logits, std::span<LogitSum> out) = 0;
+
+  /// What log_sum gives for soft_cap(linear(w, x)) (soft_cap 0: without) and the logit of row
+  /// targets[i] of w, if it has that row; to the bit, but without the logits in memory. w: packed
+  /// of one slice. targets, out: [x.rows].
+  virtual void score(const Weight& w, ConstMatrix x, float soft_cap,
+                     std::span<const std::int32_t> targets, std::span<LogitSum> out) = 0;
 
   /// Chooses for each row of logits [num_tokens, num_experts] the num_used experts with the largest
   /// (a tie goes to the lower one) and gives them in rising order with their weights: their share

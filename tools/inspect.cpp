@@ -19,7 +19,8 @@ using model::ModelSpec;
 using model::TensorInfo;
 
 constexpr std::int64_t kStepTokens = 256;
-constexpr std::int64_t kLogitRows = 16;
+constexpr std::int64_t kLogitRows = 16;  ///< of logits
+constexpr std::int64_t kSumRows = 128;   ///< that are scored together
 constexpr std::int64_t kUnusualContext = 1 << 21;
 constexpr std::string_view kTemplateKey = "tokenizer.chat_template";
 
@@ -100,9 +101,10 @@ std::uint64_t scratch_bytes(const ModelSpec& spec, const RankMemory& rank, const
                      part(2 * spec.num_kv_heads * spec.head_dim, share.kv_heads) +
                      part(3 * spec.intermediate_size, share.ffn) +
                      part(3 * spec.experts.intermediate_size, share.expert_ffn);
-  const double logits = rank.layers.end == spec.num_layers
-                            ? static_cast<double>(kLogitRows * (spec.hidden_size + spec.vocab_size))
-                            : 0.0;
+  const double logits =
+      rank.layers.end == spec.num_layers
+          ? static_cast<double>(kSumRows * spec.hidden_size + kLogitRows * spec.vocab_size)
+          : 0.0;
   return static_cast<std::uint64_t>((kStepTokens * row + logits) * sizeof(float));
 }
 

@@ -10,6 +10,7 @@
 #include "kernels/cpu/kv_cache.h"
 #include "kernels/cpu/linear_op.h"
 #include "kernels/cpu/packed_weight.h"
+#include "kernels/cpu/score_op.h"
 #include "kernels/cpu/target.h"
 #include "kernels/cpu/thread_pool.h"
 #include "kernels/op.h"
@@ -31,6 +32,7 @@ class CpuOps final : public Ops {
                .spin = options.spin}),
         elementwise_(elementwise_kernels(target)),
         linear_(linear_kernels(target), options.activations, pool_),
+        score_(elementwise_, linear_),
         attention_(attention_kernels(target), pool_),
         keys_(static_cast<std::size_t>(options.num_threads)) {}
 
@@ -56,6 +58,9 @@ class CpuOps final : public Ops {
   void clear(Matrix x) override;
   void scale(Matrix x, float factor) override;
   void soft_cap(Matrix x, float cap) override;
+  void log_sum(ConstMatrix logits, std::span<LogitSum> out) override;
+  void score(const Weight& w, ConstMatrix x, float soft_cap, std::span<const std::int32_t> targets,
+             std::span<LogitSum> out) override;
   void route(const model::ExpertSpec& spec, ConstMatrix logits, std::span<std::int32_t> experts,
              std::span<float> weights) override;
   void gather_rows(ConstMatrix x, std::span<const std::int32_t> rows, Matrix out) override;
@@ -84,6 +89,7 @@ class CpuOps final : public Ops {
   Arena arena_;
   ElementwiseKernels elementwise_;
   LinearOp linear_;
+  ScoreOp score_;
   AttentionOp attention_;
   std::vector<ScratchBuffer> keys_;  // [threads]: a token's keys in f16
 };
@@ -243,6 +249,20 @@ void CpuOps::soft_cap(Matrix x, float cap) {
   for_each_row(x.rows, x.cols, [&](std::int64_t i, int /*thread*/) {
     elementwise_.soft_cap(x.row(i), cap, x.cols);
   });
+}
+
+void CpuOps::log_sum(ConstMatrix logits, std::span<LogitSum> out) {
+  check_log_sum(logits, out);
+  for_each_row(logits.rows, logits.cols, [&](std::int64_t i, int /*thread*/) {
+    out[static_cast<std::size_t>(i)] = score_.log_sum(logits.row(i), logits.cols);
+  });
+}
+
+void CpuOps::score(const Weight& w, ConstMatrix x, float soft_cap,
+                   std::span<const std::int32_t> targets, std::span<LogitSum> out) {
+  check_score(w, x, soft_cap, targets, out);
+  const FlushDenormals flush;
+  score_.run(static_cast<const PackedWeight&>(w), x, soft_cap, targets, out);
 }
 
 void CpuOps::route(const model::ExpertSpec& spec, ConstMatrix logits,

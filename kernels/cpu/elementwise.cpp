@@ -3,6 +3,8 @@
 #define HWY_TARGET_INCLUDE "kernels/cpu/elementwise.cpp"
 #include "hwy/foreach_target.h"  // must come before highway.h
 
+#include <limits>
+
 #include "kernels/cpu/elementwise.h"
 #include "kernels/cpu/vec-inl.h"
 
@@ -130,6 +132,28 @@ void add_rows(float* x, const float* y, std::int64_t size) {
   for_each_16(size, [&](auto get, auto put) HWY_ATTR { put(add(get(x), get(y)), x); });
 }
 
+/// 16 of `size` values from i on; those past the end are minus infinity, whose power is 0.
+HWY_INLINE V16 load_logits(const float* x, std::int64_t size, std::int64_t i) {
+  if (i + kLanes <= size) return load(x + i);
+  return keep_first(load_n(x + i, size - i), size - i, -std::numeric_limits<float>::infinity());
+}
+
+void sum_exp(const float* x, std::int64_t size, LogitSum& out) {
+  V16 best = set(-std::numeric_limits<float>::infinity());
+  V16 probe = zero();  // 0 times what is not finite is NaN
+  for_each_16(size, [&](auto get, auto /*put*/) HWY_ATTR { probe = fma(0.0F, get(x), probe); });
+  for (std::int64_t i = 0; i < size; i += kLanes)
+    best = max(best, load_logits(x, size, i));
+  out.peak = reduce_max(best);
+  out.finite = reduce_sum(probe) == 0;
+  if (!out.finite) return;
+  const V16 peak = set(out.peak);
+  V16 sum = zero();
+  for (std::int64_t i = 0; i < size; i += kLanes)
+    sum = add(sum, exp(sub(load_logits(x, size, i), peak)));
+  out.sum = reduce_sum(sum);
+}
+
 void to_f16(const float* x, std::int64_t size, std::uint16_t* out) {
   std::int64_t i = 0;
   for (; i + kLanes <= size; i += kLanes)
@@ -152,6 +176,7 @@ ElementwiseKernels elementwise_table() {
           .add_scaled = &add_scaled,
           .scale = &scale_row,
           .soft_cap = &soft_cap,
+          .sum_exp = &sum_exp,
           .to_f16 = &to_f16};
 }
 

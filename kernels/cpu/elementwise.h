@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include "kernels/cpu/target.h"
+#include "kernels/op.h"
 
 namespace brigade::kernels {
 
@@ -27,6 +28,8 @@ struct ElementwiseKernels {
   void (*scale)(float* x, float factor, std::int64_t size);
   /// x = cap tanh(x / cap)
   void (*soft_cap)(float* x, float cap, std::int64_t size);
+  /// The largest value, the sum of e^(x - peak), and whether all are finite.
+  void (*sum_exp)(const float* x, std::int64_t size, LogitSum& out);
   /// Rounds to f16, nearest even.
   void (*to_f16)(const float* x, std::int64_t size, std::uint16_t* out);
 };

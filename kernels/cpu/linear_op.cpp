@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "common/base/check.h"
 #include "kernels/weight_format.h"
 
 namespace brigade::kernels {
@@ -43,13 +44,12 @@ LinearOp::LinearOp(const LinearKernels& kernels, ActivationMode activations, Thr
       activations_(activations),
       pool_(pool),
       own_(static_cast<std::size_t>(pool.num_threads())),
-      panel_(static_cast<std::size_t>(pool.num_threads())) {}
+      panel_(static_cast<std::size_t>(pool.num_threads())),
+      tile_(static_cast<std::size_t>(pool.num_threads())) {}
 
 void LinearOp::run(const PackedWeight& weight, ConstMatrix x, Matrix out) {
-  const auto rounds = [&](const Segment& segment) { return preparation(segment.form).int8; };
-  const bool twice = weight.rounding() == Rounding::kTwice &&
-                     std::any_of(weight.segments().begin(), weight.segments().end(), rounds);
-  const std::int64_t step = max_rows(weight) / (twice ? 2 : 1);
+  const bool twice = rounds_twice(weight);
+  const std::int64_t step = block_rows(weight);
   for (std::int64_t begin = 0; begin < x.rows; begin += step) {
     const std::int64_t rows = std::min(step, x.rows - begin);
     const ConstMatrix from{x.row(begin), rows, x.cols, x.stride};
@@ -74,13 +74,19 @@ LinearOp::Preparation LinearOp::preparation(WeightForm form) const {
           .tile_rows = kernels_.int8_tile_rows[index]};
 }
 
-std::int64_t LinearOp::max_rows(const PackedWeight& weight) const {
+bool LinearOp::rounds_twice(const PackedWeight& weight) const {
+  const auto rounds = [&](const Segment& segment) { return preparation(segment.form).int8; };
+  return weight.rounding() == Rounding::kTwice &&
+         std::any_of(weight.segments().begin(), weight.segments().end(), rounds);
+}
+
+std::int64_t LinearOp::block_rows(const PackedWeight& weight) const {
   std::int64_t bytes = 1;
   for (const Segment& segment : weight.segments()) {
     const Preparation how = preparation(segment.form);
     bytes = std::max(bytes, bytes_per_row(how.int8, how.split, segment.cols));
   }
-  return std::max(kMinBlockRows, kMaxPreparedBytes / bytes);
+  return std::max(kMinBlockRows, kMaxPreparedBytes / bytes) / (rounds_twice(weight) ? 2 : 1);
 }
 
 LinearOp::Prepared LinearOp::lay_out(const Preparation& how, const ConstMatrix& x,
@@ -120,40 +126,51 @@ void LinearOp::multiply(const PackedWeight& weight, std::size_t segment, const P
   const Segment& panels = weight.segments()[segment];
   const Range share = panels_of(weight.segments(), segment, thread, num_threads);
   if (share.size() <= 0) return;
-  float* to = out.data + panels.first_row;
-  if (preparation(panels.form).int8) {
-    kernels_.int8(panels, share, x.int8, to, out.stride);
+  multiply_panels(panels, share, x, out.data + panels.first_row, out.stride, thread);
+}
+
+void LinearOp::multiply_panels(const Segment& segment, const Range& panels, const Prepared& x,
+                               float* out, std::int64_t stride, int thread) {
+  if (preparation(segment.form).int8) {
+    kernels_.int8(segment, panels, x.int8, out, stride);
     return;
   }
   float* scratch = nullptr;
-  if (is_quantized(panels.form)) {
-    scratch = panel_[static_cast<std::size_t>(thread)].floats(16 * panels.cols);
+  if (is_quantized(segment.form)) {
+    scratch = panel_[static_cast<std::size_t>(thread)].floats(16 * segment.cols);
   }
-  kernels_.float_(panels, share, x.floats, scratch, to, out.stride);
+  kernels_.float_(segment, panels, x.floats, scratch, out, stride);
 }
 
-void LinearOp::run_twice(const PackedWeight& weight, const ConstMatrix& x, const Matrix& out) {
-  const Matrix both{twice_in_.floats(2 * x.rows * x.cols), 2 * x.rows, x.cols, x.cols};
-  const Matrix products{twice_out_.floats(2 * x.rows * out.cols), 2 * x.rows, out.cols, out.cols};
+template <typename Body>
+void LinearOp::for_each_row(const ConstMatrix& x, const Body& body) {
   const int threads = x.rows * x.cols < kMinForkProducts ? 1 : pool_.num_threads();
-  const auto for_each_row = [&](const auto& body) {
-    const auto share = [&](int thread) {
-      const std::int64_t end = x.rows * (thread + 1) / threads;
-      for (std::int64_t i = x.rows * thread / threads; i < end; ++i)
-        body(i);
-    };
-    if (threads == 1) {
-      share(0);
-    } else {
-      pool_.run(share);
-    }
+  const auto share = [&](int thread) {
+    const std::int64_t end = x.rows * (thread + 1) / threads;
+    for (std::int64_t i = x.rows * thread / threads; i < end; ++i)
+      body(i);
   };
-  for_each_row([&](std::int64_t i) {
+  if (threads == 1) {
+    share(0);
+  } else {
+    pool_.run(share);
+  }
+}
+
+ConstMatrix LinearOp::with_leftover(const ConstMatrix& x) {
+  const Matrix both{twice_in_.floats(2 * x.rows * x.cols), 2 * x.rows, x.cols, x.cols};
+  for_each_row(x, [&](std::int64_t i) {
     std::copy(x.row(i), x.row(i) + x.cols, both.row(i));
     kernels_.leftover(x.row(i), x.cols, both.row(x.rows + i));
   });
+  return both;
+}
+
+void LinearOp::run_twice(const PackedWeight& weight, const ConstMatrix& x, const Matrix& out) {
+  const ConstMatrix both = with_leftover(x);
+  const Matrix products{twice_out_.floats(2 * x.rows * out.cols), 2 * x.rows, out.cols, out.cols};
   run_block(weight, both, products);
-  for_each_row([&](std::int64_t i) {
+  for_each_row(x, [&](std::int64_t i) {
     for (const Segment& segment : weight.segments()) {
       const float* first = products.row(i) + segment.first_row;
       const float* second = products.row(x.rows + i) + segment.first_row;
@@ -185,6 +202,36 @@ void LinearOp::run_block(const PackedWeight& weight, const ConstMatrix& x, const
     }
     pool_.run([&](int thread) { multiply(weight, s, prepared, out, thread, threads); });
   }
+}
+
+void LinearOp::run_tiles(const PackedWeight& weight, const ConstMatrix& x, const TileSink& take) {
+  INVARIANT_EQ(weight.segments().size(), 1U);
+  INVARIANT_LE(x.rows, block_rows(weight));
+  const Segment& segment = weight.segments().front();
+  const bool twice = rounds_twice(weight);
+  const ConstMatrix in = twice ? with_leftover(x) : x;
+  const Preparation how = preparation(segment.form);
+  const Prepared prepared = lay_out(how, in, shared_);
+  const int threads = pool_.num_threads();
+  pool_.run([&](int thread) { prepare(how, in, prepared, thread, threads); });
+  const std::int64_t num_tiles = (segment.rows + kTileCols - 1) / kTileCols;
+  pool_.run([&](int thread) {
+    float* out = tile_[static_cast<std::size_t>(thread)].floats(in.rows * kTileCols);
+    const std::int64_t end = num_tiles * (thread + 1) / threads;
+    for (std::int64_t t = num_tiles * thread / threads; t < end; ++t) {
+      Segment part = segment;
+      part.data += t * kTileCols / segment.panel_rows * segment.panel_bytes;
+      part.rows = std::min(kTileCols, segment.rows - t * kTileCols);
+      multiply_panels(part, {0, part.num_panels()}, prepared, out, kTileCols, thread);
+      const Matrix tile{out, x.rows, part.rows, kTileCols};
+      for (std::int64_t i = 0; twice && i < x.rows; ++i) {
+        const float* second = out + (x.rows + i) * kTileCols;
+        for (std::int64_t n = 0; n < part.rows; ++n)
+          tile.row(i)[n] += second[n];
+      }
+      take(t * kTileCols, tile);
+    }
+  });
 }
 
 void LinearOp::run_apart(const PackedWeight& weight, const ConstMatrix& x, const Matrix& out,

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <functional>
 #include <vector>
 
 #include "kernels/cpu/linear.h"
@@ -18,6 +19,16 @@ class LinearOp final {
   LinearOp(const LinearKernels& kernels, ActivationMode activations, ThreadPool& pool);
 
   void run(const PackedWeight& weight, ConstMatrix x, Matrix out);
+
+  /// Outputs of a tile.
+  static constexpr std::int64_t kTileCols = 256;
+  /// Gets the outputs from `first` on: [x.rows, at most kTileCols], gone after the call.
+  using TileSink = std::function<void(std::int64_t first, const Matrix& tile)>;
+  /// As run for a weight of one slice, but hands the outputs out in tiles that stay in the cache:
+  /// each is whole on one thread, and several threads call at a time. x.rows: at most block_rows().
+  void run_tiles(const PackedWeight& weight, const ConstMatrix& x, const TileSink& take);
+  /// Rows of activations that share one read of the weight.
+  [[nodiscard]] std::int64_t block_rows(const PackedWeight& weight) const;
 
  private:
   /// How a segment wants its activations.
@@ -43,7 +54,14 @@ class LinearOp final {
                int num_threads) const;
   void multiply(const PackedWeight& weight, std::size_t segment, const Prepared& x, Matrix out,
                 int thread, int num_threads);
-  [[nodiscard]] std::int64_t max_rows(const PackedWeight& weight) const;
+  void multiply_panels(const Segment& segment, const Range& panels, const Prepared& x, float* out,
+                       std::int64_t stride, int thread);
+  [[nodiscard]] bool rounds_twice(const PackedWeight& weight) const;
+  /// body(row) for every row, on this thread alone when x is small.
+  template <typename Body>
+  void for_each_row(const ConstMatrix& x, const Body& body);
+  /// x, and below its rows what rounding leaves of them.
+  [[nodiscard]] ConstMatrix with_leftover(const ConstMatrix& x);
 
   /// A block whose weight is rounded for twice: rows and what is left of them side by side in one
   /// product, so that the weight is read once.
@@ -60,6 +78,7 @@ class LinearOp final {
   ScratchBuffer twice_out_;           // their products
   std::vector<ScratchBuffer> own_;    // [threads]: activations each thread prepares for itself
   std::vector<ScratchBuffer> panel_;  // [threads]: a quantised panel expanded to floats
+  std::vector<ScratchBuffer> tile_;   // [threads]: outputs on their way
 };
 
 }  // namespace brigade::kernels

@@ -140,6 +140,9 @@ class ReferenceOps final : public Ops {
   void clear(Matrix x) override;
   void scale(Matrix x, float factor) override;
   void soft_cap(Matrix x, float cap) override;
+  void log_sum(ConstMatrix logits, std::span<LogitSum> out) override;
+  void score(const Weight& w, ConstMatrix x, float soft_cap, std::span<const std::int32_t> targets,
+             std::span<LogitSum> out) override;
   void route(const model::ExpertSpec& spec, ConstMatrix logits, std::span<std::int32_t> experts,
              std::span<float> weights) override;
   void gather_rows(ConstMatrix x, std::span<const std::int32_t> rows, Matrix out) override;
@@ -338,6 +341,34 @@ void ReferenceOps::soft_cap(Matrix x, float cap) {
   for (std::int64_t i = 0; i < x.rows; ++i) {
     for (std::int64_t k = 0; k < x.cols; ++k)
       x.row(i)[k] = static_cast<float>(capped(x.row(i)[k], cap));
+  }
+}
+
+void ReferenceOps::log_sum(ConstMatrix logits, std::span<LogitSum> out) {
+  check_log_sum(logits, out);
+  for (std::int64_t i = 0; i < logits.rows; ++i) {
+    const std::span row(logits.row(i), static_cast<std::size_t>(logits.cols));
+    LogitSum sum{.peak = *std::max_element(row.begin(), row.end())};
+    for (const float logit : row) {
+      sum.finite = sum.finite && std::isfinite(logit);
+      sum.sum += std::exp(static_cast<double>(logit) - sum.peak);
+    }
+    out[static_cast<std::size_t>(i)] = sum;
+  }
+}
+
+void ReferenceOps::score(const Weight& w, ConstMatrix x, float soft_cap,
+                         std::span<const std::int32_t> targets, std::span<LogitSum> out) {
+  check_score(w, x, soft_cap, targets, out);
+  std::vector<float> logits(static_cast<std::size_t>(w.rows()));
+  const Matrix row{logits.data(), 1, w.rows(), w.rows()};
+  for (std::size_t i = 0; i < out.size(); ++i) {
+    linear(w, {x.row(static_cast<std::int64_t>(i)), 1, x.cols, x.stride}, row);
+    if (soft_cap > 0) this->soft_cap(row, soft_cap);
+    log_sum(row, out.subspan(i, 1));
+    if (targets[i] >= 0 && targets[i] < w.rows()) {
+      out[i].target = logits[static_cast<std::size_t>(targets[i])];
+    }
   }
 }
 

@@ -2,6 +2,7 @@
 #include "shard_worker/model/decoder.h"
 
 #include <algorithm>
+#include <array>
 
 #include "common/base/check.h"
 
@@ -22,7 +23,7 @@ Decoder::Decoder(const model::ModelSpec& spec, const Shard& shard, const ShardWe
       partial_(max_step_tokens * spec.hidden_size),
       gate_up_(max_step_tokens * 2 * shard.ffn.size()),
       act_(max_step_tokens * shard.ffn.size()),
-      rows_(shard.last_stage ? kLogitRows * spec.hidden_size : 0),
+      rows_(shard.last_stage ? kSumRows * spec.hidden_size : 0),
       part_(shard.last_stage ? kLogitRows * shard.vocab.size() : 0) {
   INVARIANT_EQ(static_cast<std::int64_t>(weights.layers.size()), shard.layers.size());
   for (const model::RopeSpec& rope : spec.ropes)
@@ -38,7 +39,7 @@ std::uint64_t Decoder::scratch_bytes(const model::ModelSpec& spec, const Shard& 
   const std::int64_t angles = spec.rotary_dim * static_cast<std::int64_t>(spec.ropes.size());
   const std::int64_t row = 2 * spec.hidden_size + 2 * q + 2 * kv + 3 * shard.ffn.size() + angles +
                            ExpertFfn::scratch_row(spec, shard);
-  const std::int64_t logits = kLogitRows * (spec.hidden_size + shard.vocab.size());
+  const std::int64_t logits = kSumRows * spec.hidden_size + kLogitRows * shard.vocab.size();
   const std::int64_t floats = max_step_tokens * row + (shard.last_stage ? logits : 0);
   return static_cast<std::uint64_t>(floats) * sizeof(float);
 }
@@ -126,25 +127,48 @@ Status Decoder::add_partial(Collective& group, TimePoint deadline, std::span<con
   return {};
 }
 
-Status Decoder::logits(const StepInputs& inputs, std::span<const float> hidden,
+kernels::Matrix Decoder::last_normed(std::span<const ScoreRow> rows,
+                                     std::span<const float> hidden) {
+  const auto hidden_size = static_cast<std::size_t>(spec_.hidden_size);
+  const auto normed = rows_.view(static_cast<std::int64_t>(rows.size()), spec_.hidden_size);
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    const auto row = static_cast<std::size_t>(rows[i].row);
+    INVARIANT((row + 1) * hidden_size <= hidden.size()) << row << " of " << hidden.size();
+    const auto from = hidden.subspan(row * hidden_size, hidden_size);
+    std::copy(from.begin(), from.end(), normed.row(static_cast<std::int64_t>(i)));
+  }
+  ops_.rms_norm(normed, weights_.output_norm, spec_.rms_norm_eps, normed);
+  return normed;
+}
+
+Status Decoder::logits(std::span<const ScoreRow> rows, std::span<const float> hidden,
                        const LogitsSink& sink) {
   INVARIANT(shard_.last_stage) << "logits of a stage without the head";
-  const std::size_t num_rows = inputs.score_rows.size();
-  const auto hidden_size = static_cast<std::size_t>(spec_.hidden_size);
-  for (std::size_t begin = 0; begin < num_rows; begin += kLogitRows) {
-    const std::size_t count = std::min<std::size_t>(kLogitRows, num_rows - begin);
-    const auto rows = rows_.view(static_cast<std::int64_t>(count), spec_.hidden_size);
-    for (std::size_t i = 0; i < count; ++i) {
-      const std::int64_t row = inputs.score_rows[begin + i].row;
-      INVARIANT(row >= 0 && row < inputs.num_tokens()) << row << " of " << inputs.num_tokens();
-      const float* from = hidden.data() + static_cast<std::size_t>(row) * hidden_size;
-      std::copy(from, from + hidden_size, rows.row(static_cast<std::int64_t>(i)));
-    }
-    ops_.rms_norm(rows, weights_.output_norm, spec_.rms_norm_eps, rows);
-    const auto part = part_.view(rows.rows, shard_.vocab.size());
-    ops_.linear(*weights_.head, rows, part);
+  for (std::size_t begin = 0; begin < rows.size(); begin += kLogitRows) {
+    const std::size_t count = std::min<std::size_t>(kLogitRows, rows.size() - begin);
+    const kernels::Matrix normed = last_normed(rows.subspan(begin, count), hidden);
+    const auto part = part_.view(normed.rows, shard_.vocab.size());
+    ops_.linear(*weights_.head, normed, part);
     if (spec_.final_soft_cap > 0) ops_.soft_cap(part, spec_.final_soft_cap);
     RETURN_IF_ERROR(sink(begin, part));
+  }
+  return {};
+}
+
+Status Decoder::score(std::span<const ScoreRow> rows, std::span<const float> hidden,
+                      const SumsSink& sink) {
+  INVARIANT(shard_.last_stage) << "scores of a stage without the head";
+  std::array<std::int32_t, kSumRows> targets{};
+  std::array<kernels::LogitSum, kSumRows> sums;
+  for (std::size_t begin = 0; begin < rows.size(); begin += kSumRows) {
+    const std::size_t count = std::min<std::size_t>(kSumRows, rows.size() - begin);
+    const kernels::Matrix normed = last_normed(rows.subspan(begin, count), hidden);
+    for (std::size_t i = 0; i < count; ++i) {
+      targets[i] = rows[begin + i].target - static_cast<std::int32_t>(shard_.vocab.begin);
+    }
+    ops_.score(*weights_.head, normed, spec_.final_soft_cap, std::span(targets).first(count),
+               std::span(sums).first(count));
+    RETURN_IF_ERROR(sink(begin, std::span(sums).first(count)));
   }
   return {};
 }

@@ -36,14 +36,23 @@ class Decoder final {
   Status forward(const StepInputs& inputs, kernels::KvCache& cache, Collective& group,
                  TimePoint deadline, std::span<float> hidden);
 
-  /// Gets the logits of score_rows [first, first + logits.rows) over this rank's vocabulary:
-  /// [rows, shard.vocab.size()], which it may overwrite.
+  /// Gets the logits of rows [first, first + logits.rows) of those asked for, over this rank's
+  /// vocabulary: [rows, shard.vocab.size()], which it may overwrite.
   using LogitsSink = std::function<Status(std::size_t first, const kernels::Matrix& logits)>;
   static constexpr std::int64_t kLogitRows = 16;
 
-  /// Last stage: the logits of inputs.score_rows, at most kLogitRows at a time (they share each
-  /// load of the head, and prompt scoring never holds [chunk, vocab_size] at once), on every rank.
-  Status logits(const StepInputs& inputs, std::span<const float> hidden, const LogitsSink& sink);
+  /// Last stage: the logits of `rows`, at most kLogitRows at a time (they share each load of the
+  /// head), on every rank. hidden: [num_tokens, hidden_size].
+  Status logits(std::span<const ScoreRow> rows, std::span<const float> hidden,
+                const LogitsSink& sink);
+
+  /// Gets the sums and the targets' logits of rows [first, first + sums.size()).
+  using SumsSink =
+      std::function<Status(std::size_t first, std::span<const kernels::LogitSum> sums)>;
+  static constexpr std::int64_t kSumRows = 128;
+
+  /// As logits where no more is wanted than the targets' log-probabilities: no logits are kept.
+  Status score(std::span<const ScoreRow> rows, std::span<const float> hidden, const SumsSink& sink);
 
   /// What a decoder of these sizes takes beside weights and KV.
   [[nodiscard]] static std::uint64_t scratch_bytes(const model::ModelSpec& spec, const Shard& shard,
@@ -58,6 +67,8 @@ class Decoder final {
   /// x += the sum of partial_ over the ranks, normed where there is a norm.
   Status add_partial(Collective& group, TimePoint deadline, std::span<const float> post_norm,
                      const kernels::Matrix& x);
+  /// The rows' hidden states, through the last norm, in rows_.
+  kernels::Matrix last_normed(std::span<const ScoreRow> rows, std::span<const float> hidden);
 
   const model::ModelSpec& spec_;
   const Shard shard_;
@@ -75,7 +86,7 @@ class Decoder final {
   AlignedFloats partial_;  ///< [max_step_tokens, hidden_size]: this rank's part of a sum
   AlignedFloats gate_up_;  ///< [max_step_tokens, 2 * ffn]
   AlignedFloats act_;      ///< [max_step_tokens, ffn]
-  AlignedFloats rows_;     ///< [kLogitRows, hidden_size]
+  AlignedFloats rows_;     ///< [kSumRows, hidden_size]
   AlignedFloats part_;     ///< [kLogitRows, vocab of this rank]
 };
 

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "shard_worker/model/decoder_engine.h"
 
+#include <algorithm>
+#include <array>
+
 #include "common/base/check.h"
 #include "common/base/memory.h"
 #include "common/base/strings.h"
@@ -171,18 +174,46 @@ Status DecoderEngine::run(const StepInputs& inputs, Collective& group, TimePoint
 
 Status DecoderEngine::sample(const StepInputs& inputs, Collective& group, TimePoint deadline,
                              std::span<const float> hidden, std::vector<ScoredToken>& scored) {
-  static_assert(Decoder::kLogitRows <= static_cast<std::int64_t>(Sampler::kMaxRows));
   sampler_->admit(inputs);
+  std::span<const ScoreRow> rows(inputs.score_rows);
+  while (!rows.empty()) {
+    const bool whole = observer_ != nullptr || needs_logits(rows.front());
+    const auto end = std::find_if(rows.begin(), rows.end(), [&](const ScoreRow& row) {
+      return (observer_ != nullptr || needs_logits(row)) != whole;
+    });
+    const auto run = rows.first(static_cast<std::size_t>(end - rows.begin()));
+    rows = rows.subspan(run.size());
+    if (whole) {
+      RETURN_IF_ERROR(sample_rows(run, group, deadline, hidden, scored));
+      continue;
+    }
+    RETURN_IF_ERROR(decoder_->score(
+        run, hidden, [&](std::size_t first, std::span<const kernels::LogitSum> sums) {
+          return sampler_->score(run.subspan(first, sums.size()), sums, group, deadline, scored);
+        }));
+  }
+  return {};
+}
+
+Status DecoderEngine::sample_rows(std::span<const ScoreRow> rows, Collective& group,
+                                  TimePoint deadline, std::span<const float> hidden,
+                                  std::vector<ScoredToken>& scored) {
+  static_assert(Decoder::kLogitRows <= static_cast<std::int64_t>(Sampler::kMaxRows));
+  std::array<kernels::LogitSum, Decoder::kLogitRows> sums;
   return decoder_->logits(
-      inputs, hidden, [&](std::size_t first, const kernels::Matrix& logits) -> Status {
-        const auto rows =
-            std::span(inputs.score_rows).subspan(first, static_cast<std::size_t>(logits.rows));
-        for (std::size_t i = 0; observer_ && i < rows.size(); ++i) {
-          observer_(rows[i], key_->shard.vocab,
+      rows, hidden, [&](std::size_t first, const kernels::Matrix& logits) -> Status {
+        const auto count = static_cast<std::size_t>(logits.rows);
+        const auto some = rows.subspan(first, count);
+        for (std::size_t i = 0; observer_ && i < count; ++i) {
+          observer_(some[i], key_->shard.vocab,
                     std::span(logits.row(static_cast<std::int64_t>(i)),
                               static_cast<std::size_t>(logits.cols)));
         }
-        return sampler_->score(rows, logits, group, deadline, scored);
+        const bool sum = std::any_of(some.begin(), some.end(),
+                                     [](const ScoreRow& row) { return num_logprobs(row) >= 0; });
+        if (sum) ops_->log_sum(logits, std::span(sums).first(count));
+        return sampler_->sample(some, logits, std::span(sums).first(count), group, deadline,
+                                scored);
       });
 }
 

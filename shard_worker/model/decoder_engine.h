@@ -52,8 +52,12 @@ class DecoderEngine final : public Engine {
   Status load_weights(const wire::Assign& assign, const std::function<void(float)>& progress);
   [[nodiscard]] kernels::KvShape kv_shape() const;
   [[nodiscard]] Status check_tokens(const StepInputs& inputs) const;
+  /// Scores and samples the step's rows, in order.
   Status sample(const StepInputs& inputs, Collective& group, TimePoint deadline,
                 std::span<const float> hidden, std::vector<ScoredToken>& scored);
+  /// Rows that need their logits.
+  Status sample_rows(std::span<const ScoreRow> rows, Collective& group, TimePoint deadline,
+                     std::span<const float> hidden, std::vector<ScoredToken>& scored);
 
   OpsFactory make_ops_;
   LogitsObserver observer_;

@@ -144,22 +144,28 @@ std::size_t max_candidates(const ScoreRow& row) {
 
 }  // namespace
 
-void look_raw(const ScoreRow& row, Range vocab, std::span<const float> logits, RowPart& part) {
-  INVARIANT_EQ(static_cast<std::int64_t>(logits.size()), vocab.size());
-  const Peak peak = find_peak(logits);
-  part.finite = peak.finite;
-  part.raw_peak = part.peak = peak.value;
-  part.raw_sum = part.weight_sum = part.moment = 0;
-  part.target = kMinusInfinity;
+void take_sum(const kernels::LogitSum& sum, RowPart& part) {
+  part.finite = sum.finite;
+  part.raw_peak = part.peak = sum.peak;
+  part.raw_sum = sum.sum;
+  part.target = sum.target;
+  part.weight_sum = part.moment = 0;
   part.complete = false;
   part.top.clear();
   part.candidates.clear();
-  if (!peak.finite) return;
+}
+
+void look_raw(const ScoreRow& row, Range vocab, std::span<const float> logits,
+              const kernels::LogitSum& sum, RowPart& part) {
+  INVARIANT_EQ(static_cast<std::int64_t>(logits.size()), vocab.size());
   const std::int32_t count = num_logprobs(row);
   if (count >= 0) {
-    for (const float logit : logits)
-      part.raw_sum += std::exp(static_cast<double>(logit) - part.raw_peak);
+    take_sum(sum, part);
+  } else {
+    const Peak peak = find_peak(logits);
+    take_sum({.peak = peak.value, .finite = peak.finite}, part);
   }
+  if (!part.finite) return;
   if (count > 0) {
     (void)find_best(logits, vocab.begin, static_cast<std::size_t>(count), part.top);
   }

@@ -7,6 +7,7 @@
 #include <span>
 #include <vector>
 
+#include "kernels/op.h"
 #include "shard_worker/core/step_inputs.h"
 #include "shard_worker/model/logit_controls.h"
 
@@ -52,10 +53,19 @@ inline constexpr std::size_t kMaxCandidates = 256;
   return row.sample && row.params->temperature > 0;
 }
 
+/// Whether more is wanted of a row than its target's log-probability.
+[[nodiscard]] inline bool needs_logits(const ScoreRow& row) {
+  return row.sample || num_logprobs(row) != 0;
+}
+
+/// All there is to a row that needs no logits.
+void take_sum(const kernels::LogitSum& sum, RowPart& part);
+
 /// Looks through the share `vocab` of a row's logits. First `look_raw`, while they are as the model
-/// gave them; then, once controls and mask are applied, `look_allowed` for a row that samples:
-/// `raw` has what was changed.
-void look_raw(const ScoreRow& row, Range vocab, std::span<const float> logits, RowPart& part);
+/// gave them (`sum` counts only where log-probabilities are asked for); then, once controls and
+/// mask are applied, `look_allowed` for a row that samples: `raw` has what was changed.
+void look_raw(const ScoreRow& row, Range vocab, std::span<const float> logits,
+              const kernels::LogitSum& sum, RowPart& part);
 void look_allowed(const ScoreRow& row, Range vocab, std::span<const float> logits,
                   std::vector<RawLogit>& raw, RowPart& part);
 

@@ -55,16 +55,36 @@ LogitControls* Sampler::controls_of(const ScoreRow& row) {
   return &at->second;
 }
 
-Status Sampler::score(std::span<const ScoreRow> rows, const kernels::Matrix& logits,
+Status Sampler::score(std::span<const ScoreRow> rows, std::span<const kernels::LogitSum> sums,
                       Collective& group, TimePoint deadline, std::vector<ScoredToken>& scored) {
+  INVARIANT_EQ(rows.size(), sums.size());
+  for (std::size_t begin = 0; begin < rows.size(); begin += kMaxRows) {
+    const auto some = rows.subspan(begin, std::min(kMaxRows, rows.size() - begin));
+    for (std::size_t i = 0; i < some.size(); ++i) {
+      INVARIANT(!needs_logits(some[i])) << "row " << some[i].row;
+      take_sum(sums[begin + i], own_[i]);
+    }
+    RETURN_IF_ERROR(gather_parts(some, group, deadline));
+    if (tp_rank_ != 0) continue;
+    INVARIANT_EQ(decide(some), 0U);
+    for (std::size_t i = 0; i < some.size(); ++i)
+      scored.push_back(joint_[i].result(some[i]));
+  }
+  return {};
+}
+
+Status Sampler::sample(std::span<const ScoreRow> rows, const kernels::Matrix& logits,
+                       std::span<const kernels::LogitSum> sums, Collective& group,
+                       TimePoint deadline, std::vector<ScoredToken>& scored) {
   INVARIANT_LE(rows.size(), kMaxRows);
+  INVARIANT_EQ(rows.size(), sums.size());
   INVARIANT_EQ(static_cast<std::size_t>(group.size()), vocab_.size());
   const auto share_of = [&](std::size_t i) {
     return std::span(logits.row(static_cast<std::int64_t>(i)),
                      static_cast<std::size_t>(share().size()));
   };
   for (std::size_t i = 0; i < rows.size(); ++i)
-    look(rows[i], i, share_of(i));
+    look(rows[i], i, share_of(i), sums[i]);
   RETURN_IF_ERROR(gather_parts(rows, group, deadline));
   std::uint32_t undecided = tp_rank_ == 0 ? decide(rows) : 0;
   if (group.size() > 1 && std::any_of(rows.begin(), rows.end(), draws)) {
@@ -83,12 +103,13 @@ Status Sampler::score(std::span<const ScoreRow> rows, const kernels::Matrix& log
 }
 
 /// Leaves in own_[index] what there is in this share.
-void Sampler::look(const ScoreRow& row, std::size_t index, std::span<float> logits) {
+void Sampler::look(const ScoreRow& row, std::size_t index, std::span<float> logits,
+                   const kernels::LogitSum& sum) {
   INVARIANT(row.params != nullptr) << "row " << row.row;
   RowPart& part = own_[index];
   std::vector<RawLogit>& raw = raws_[index];
   raw.clear();
-  look_raw(row, share(), logits, part);
+  look_raw(row, share(), logits, sum, part);
   if (!part.finite || !row.sample) return;
   LogitControls* controls = controls_of(row);
   const bool bans = row.position < row.params->banned_until_position;

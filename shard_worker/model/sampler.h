@@ -43,10 +43,16 @@ class Sampler final {
   /// Forgets the slots that the step admits anew, and keeps what these depend on.
   void admit(const StepInputs& inputs);
 
-  /// `logits`: [rows.size(), own share], overwritten. Appends to `scored` on rank 0. All ranks must
-  /// call it alike.
-  Status score(std::span<const ScoreRow> rows, const kernels::Matrix& logits, Collective& group,
-               TimePoint deadline, std::vector<ScoredToken>& scored);
+  /// `logits`: [rows.size(), own share], overwritten. `sums`: of each row, before; counts only
+  /// where log-probabilities are asked for. Appends to `scored` on rank 0. All ranks must call it
+  /// alike.
+  Status sample(std::span<const ScoreRow> rows, const kernels::Matrix& logits,
+                std::span<const kernels::LogitSum> sums, Collective& group, TimePoint deadline,
+                std::vector<ScoredToken>& scored);
+  /// The same for any number of rows that need no logits (needs_logits), from what was summed up of
+  /// them.
+  Status score(std::span<const ScoreRow> rows, std::span<const kernels::LogitSum> sums,
+               Collective& group, TimePoint deadline, std::vector<ScoredToken>& scored);
 
   /// What it takes beside a few candidates.
   [[nodiscard]] static std::uint64_t scratch_bytes(std::int64_t vocab_size);
@@ -55,7 +61,8 @@ class Sampler final {
   [[nodiscard]] Range share() const { return vocab_[tp_rank_]; }
   [[nodiscard]] std::int64_t vocab_size() const { return vocab_.back().end; }
   [[nodiscard]] LogitControls* controls_of(const ScoreRow& row);
-  void look(const ScoreRow& row, std::size_t index, std::span<float> logits);
+  void look(const ScoreRow& row, std::size_t index, std::span<float> logits,
+            const kernels::LogitSum& sum);
   Status gather_parts(std::span<const ScoreRow> rows, Collective& group, TimePoint deadline);
   /// Rank 0: decides what it can; a bit for each row that needs all of its logits.
   std::uint32_t decide(std::span<const ScoreRow> rows);

@@ -52,6 +52,19 @@ StepInputs make_inputs(std::int32_t num_seqs, std::int32_t tokens, std::int32_t 
   return inputs;
 }
 
+/// One sequence of new tokens, each scored.
+StepInputs make_scoring(std::int32_t tokens, const wire::SequenceAdmit& params) {
+  StepInputs inputs = make_inputs(1, tokens, /*context=*/0, params);
+  inputs.score_rows.clear();
+  for (std::int32_t i = 0; i < tokens; ++i) {
+    inputs.score_rows.push_back({.row = i,
+                                 .position = static_cast<std::uint32_t>(i + 1),
+                                 .target = 500 + i,
+                                 .params = &params});
+  }
+  return inputs;
+}
+
 double cpu_seconds() {
   timespec time{};
   clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
@@ -64,7 +77,16 @@ class Bench {
 
   void report(const char* what, std::int32_t num_seqs, std::int32_t tokens, std::int32_t context) {
     const wire::SequenceAdmit greedy;
-    const StepInputs inputs = make_inputs(num_seqs, tokens, context, greedy);
+    report(what, make_inputs(num_seqs, tokens, context, greedy));
+  }
+
+  void report_scoring(const char* what, std::int32_t tokens, std::int32_t num_logprobs) {
+    const wire::SequenceAdmit params{.num_prompt_logprobs = num_logprobs};
+    report(what, make_scoring(tokens, params));
+  }
+
+ private:
+  void report(const char* what, const StepInputs& inputs) {
     std::vector<float> hidden(inputs.tokens.size() *
                               static_cast<std::size_t>(engine_.hidden_size()));
     std::vector<ScoredToken> scored;
@@ -83,7 +105,6 @@ class Bench {
     std::printf("%-28s %9.1f tok/s by wall  %9.1f by CPU time\n", what, count / wall, count / cpu);
   }
 
- private:
   Engine& engine_;
   int repeats_;
   std::unique_ptr<Collective> solo_ = make_solo_collective();
@@ -107,6 +128,8 @@ Status run(const char* path, int repeats) {
   bench.report("decode, batch 1, context 512", 1, 1, 512);
   bench.report("decode, batch 16, context 64", 16, 1, 64);
   bench.report("prefill 512", 1, 512, 0);
+  bench.report_scoring("score 512", 512, 0);
+  bench.report_scoring("score 512, 5 best", 512, 5);
   return {};
 }
 

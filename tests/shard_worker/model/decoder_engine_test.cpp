@@ -3,6 +3,9 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
+#include <cmath>
+
 #include "shard_worker/collectives/solo.h"
 #include "tests/support/engine_grid.h"
 #include "tests/support/prompt_logits.h"
@@ -102,6 +105,51 @@ TEST_CASE(
       EngineGrid staged(options);
       CHECK(prompt_logits(staged, tokens, 5, 16) == expected);
     }
+  }
+}
+
+TEST_CASE("prompt tokens are scored to the same bit with their logits in memory and without") {
+  const TempFile file(
+      tiny_model_builder(TinyModel{.weights = model::TensorType::kQ4_1, .tied = false}).build());
+  const auto tokens = some_tokens(200, 5);
+  const auto score = [&](EngineGrid& grid, std::int32_t num_logprobs, std::size_t chunk) {
+    grid.set_params({.num_prompt_logprobs = num_logprobs});
+    std::vector<float> logprobs;
+    for (std::size_t at = 0; at + 1 < tokens.size(); at += chunk) {
+      const std::size_t end = std::min(at + chunk, tokens.size() - 1);
+      const auto scored = grid.step({{.seq = 0,
+                                      .tokens = {tokens.begin() + static_cast<std::ptrdiff_t>(at),
+                                                 tokens.begin() + static_cast<std::ptrdiff_t>(end)},
+                                      .flags = wire::kScorePrompt,
+                                      .next_token = tokens[end]}});
+      for (const ScoredToken& token : scored) {
+        CHECK(token.token == tokens[logprobs.size() + 1]);
+        CHECK(token.top_tokens.size() == static_cast<std::size_t>(num_logprobs));
+        logprobs.push_back(token.logprob);
+      }
+    }
+    grid.release(0);
+    CHECK(logprobs.size() == tokens.size() - 1);
+    return logprobs;
+  };
+  std::vector<float> one_rank;
+  for (std::uint32_t tp : {1U, 2U, 3U}) {
+    EngineGrid grid({.model_path = file.path(), .tp_size = tp});
+    const std::vector<float> logprobs = score(grid, 0, 512);
+    CHECK(score(grid, 0, 33) == logprobs);
+    CHECK(score(grid, 5, 512) == logprobs);
+    if (tp == 1) one_rank = logprobs;
+    for (std::size_t i = 0; i < logprobs.size(); ++i)
+      CHECK(logprobs[i] == doctest::Approx(one_rank[i]).epsilon(0.02));
+    double sum = 0;
+    grid.observe_logits([&](const ScoreRow& row, std::span<const float> logits) {
+      for (const float logit : logits)
+        sum += std::exp(static_cast<double>(logit));
+      const double logprob = logits[static_cast<std::size_t>(row.target)] - std::log(sum);
+      CHECK(logprob == doctest::Approx(logprobs[row.position - 1]).epsilon(1e-6));
+      sum = 0;
+    });
+    CHECK(score(grid, 0, 512) == logprobs);
   }
 }
 

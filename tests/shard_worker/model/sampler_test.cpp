@@ -43,6 +43,23 @@ class Ranks {
 
   std::vector<ScoredToken> score(const std::vector<ScoreRow>& rows,
                                  const std::vector<std::vector<float>>& logits) {
+    return score(rows, logits, /*from_sums=*/false);
+  }
+  /// As score, from sums alone.
+  std::vector<ScoredToken> score_prompt(const std::vector<ScoreRow>& rows,
+                                        const std::vector<std::vector<float>>& logits) {
+    return score(rows, logits, /*from_sums=*/true);
+  }
+
+  ScoredToken sample(const std::vector<float>& logits, const wire::SequenceAdmit& params,
+                     std::uint32_t position = 9) {
+    return score({{.seq = params.seq, .position = position, .sample = true, .params = &params}},
+                 {logits})[0];
+  }
+
+ private:
+  std::vector<ScoredToken> score(const std::vector<ScoreRow>& rows,
+                                 const std::vector<std::vector<float>>& logits, bool from_sums) {
     std::vector<std::vector<ScoredToken>> scored(samplers_.size());
     std::vector<Status> status(samplers_.size());
     const auto run = [&](std::size_t rank) {
@@ -51,9 +68,19 @@ class Ranks {
       for (const std::vector<float>& row : logits)
         own.insert(own.end(), row.begin() + share.begin, row.begin() + share.end);
       const auto count = static_cast<std::int64_t>(rows.size());
-      status[rank] = samplers_[rank].score(rows, {own.data(), count, share.size(), share.size()},
-                                           *groups_[rank], Clock::now() + std::chrono::minutes(1),
-                                           scored[rank]);
+      const kernels::Matrix part{own.data(), count, share.size(), share.size()};
+      std::vector<kernels::LogitSum> sums(rows.size());
+      kernels::make_reference_ops(kernels::ActivationMode::kFloat)->log_sum(part, sums);
+      const TimePoint deadline = Clock::now() + std::chrono::minutes(1);
+      for (std::size_t i = 0; from_sums && i < rows.size(); ++i) {
+        if (share.contains(rows[i].target)) {
+          sums[i].target = logits[i][static_cast<std::size_t>(rows[i].target)];
+        }
+      }
+      status[rank] =
+          from_sums
+              ? samplers_[rank].score(rows, sums, *groups_[rank], deadline, scored[rank])
+              : samplers_[rank].sample(rows, part, sums, *groups_[rank], deadline, scored[rank]);
     };
     std::vector<std::thread> threads;
     for (std::size_t rank = 1; rank < samplers_.size(); ++rank)
@@ -68,13 +95,6 @@ class Ranks {
     return scored[0];
   }
 
-  ScoredToken sample(const std::vector<float>& logits, const wire::SequenceAdmit& params,
-                     std::uint32_t position = 9) {
-    return score({{.seq = params.seq, .position = position, .sample = true, .params = &params}},
-                 {logits})[0];
-  }
-
- private:
   std::vector<std::unique_ptr<Collective>> groups_;
   Partition vocab_;
   std::vector<Sampler> samplers_;
@@ -304,6 +324,32 @@ TEST_CASE("a prompt token is scored, not drawn") {
     CHECK(scored.seq == 4);
     CHECK(scored.logprob == doctest::Approx(-2.4076059).epsilon(1e-6));
     CHECK(scored.top_tokens == std::vector<std::int32_t>{2});
+  }
+}
+
+TEST_CASE("a prompt token is scored from sums alone as from its logits, and faults the same") {
+  constexpr std::size_t kRows = 70;  // more than are gathered at once
+  const wire::SequenceAdmit params{.num_prompt_logprobs = 0};
+  std::vector<ScoreRow> rows;
+  std::vector<std::vector<float>> logits;
+  for (std::uint32_t i = 0; i < kRows; ++i) {
+    rows.push_back({.seq = i, .position = i, .target = static_cast<std::int32_t>(4 * i)});
+    rows.back().params = &params;
+    logits.push_back(random_logits(300, i));
+  }
+  logits[40][7] = kInf;
+  for (int tp_size : {1, 2, 3}) {
+    Ranks ranks(300, tp_size);
+    const auto scored = ranks.score_prompt(rows, logits);
+    REQUIRE(scored.size() == kRows);
+    for (std::size_t i = 0; i < kRows; ++i) {
+      const ScoredToken expected = ranks.score({rows[i]}, {logits[i]})[0];
+      CHECK(scored[i].seq == expected.seq);
+      CHECK(scored[i].token == expected.token);
+      CHECK(scored[i].fault == expected.fault);
+      CHECK(scored[i].fault == (i == 40 ? wire::kLogitsNotFinite : 0));
+      CHECK((scored[i].logprob == expected.logprob || i == 40));
+    }
   }
 }
 
