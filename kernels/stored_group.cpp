@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /// ggml's blocks, as llama.cpp's ggml-common.h lays them out: how 32 of their weights are found.
 #include <cmath>
+#include <cstring>
+#include <span>
 
 #include "common/base/check.h"
 #include "common/base/float16.h"
@@ -37,11 +39,21 @@ void load_nibbles(const std::byte* qs, std::uint8_t* codes) {
   }
 }
 
+/// A byte of 0 or 1 for each bit, the lowest first.
+std::uint64_t spread_bits(unsigned byte) {
+  constexpr std::uint64_t kOnes = 0x0101010101010101U;
+  const std::uint64_t masked = (byte * kOnes) & 0x8040201008040201U;
+  return ((masked + 0x7f * kOnes) >> 7U) & kOnes;
+}
+
 /// As load_nibbles with a fifth bit of element i in bit i of `high`, and `add` to all.
 void load_five_bits(const std::byte* qs, std::uint32_t high, unsigned add, std::uint8_t* codes) {
   load_nibbles(qs, codes);
-  for (unsigned i = 0; i < 32; ++i) {
-    codes[i] = static_cast<std::uint8_t>(codes[i] + (((high >> i) & 1U) << 4U) + add);
+  for (unsigned i = 0; i < 4; ++i) {
+    std::uint64_t eight;
+    std::memcpy(&eight, codes + 8 * i, sizeof eight);
+    eight += 16 * spread_bits((high >> (8 * i)) & 255U) + add * 0x0101010101010101U;
+    std::memcpy(codes + 8 * i, &eight, sizeof eight);
   }
 }
 
@@ -143,31 +155,58 @@ void load_iq4_xs(const std::byte* block, std::int64_t g, StoredGroup& group) {
   group.wide_scale = f32_from_f16(half_at(block)) * static_cast<float>(scale);
 }
 
-void load_small(TensorType type, const std::byte* block, StoredGroup& group) {
+void load_q4_0(const std::byte* block, std::int64_t /*g*/, StoredGroup& group) {
   group.scale = half_at(block);
-  switch (type) {
-    case TensorType::kQ4_0:
-      return load_nibbles(block + 2, group.codes);
-    case TensorType::kQ4_1:
-      group.min = half_at(block + 2);
-      return load_nibbles(block + 4, group.codes);
-    case TensorType::kQ5_0:
-      // 128 - 16
-      return load_five_bits(block + 6, load_as<std::uint32_t>(block + 2), 112, group.codes);
-    case TensorType::kQ5_1:
-      group.min = half_at(block + 2);
-      return load_five_bits(block + 8, load_as<std::uint32_t>(block + 4), 0, group.codes);
-    case TensorType::kIQ4_NL:
-      group.wide_scale = f32_from_f16(group.scale);
-      return load_nibbles(block + 2, group.codes);
-    case TensorType::kMXFP4:
-      // The exponent counts whole values; the table has them doubled.
-      group.wide_scale = std::ldexp(1.0F, static_cast<int>(byte_at(block, 0)) - 128);
-      return load_nibbles(block + 1, group.codes);
-    default:
-      INVARIANT(type == TensorType::kQ8_0) << model::to_string(type);
-      for (std::int64_t i = 0; i < 32; ++i)
-        group.codes[i] = static_cast<std::uint8_t>(byte_at(block, 2 + i) ^ 128U);
+  load_nibbles(block + 2, group.codes);
+}
+
+void load_q4_1(const std::byte* block, std::int64_t /*g*/, StoredGroup& group) {
+  group.scale = half_at(block);
+  group.min = half_at(block + 2);
+  load_nibbles(block + 4, group.codes);
+}
+
+void load_q5_0(const std::byte* block, std::int64_t /*g*/, StoredGroup& group) {
+  group.scale = half_at(block);
+  // 128 - 16
+  load_five_bits(block + 6, load_as<std::uint32_t>(block + 2), 112, group.codes);
+}
+
+void load_q5_1(const std::byte* block, std::int64_t /*g*/, StoredGroup& group) {
+  group.scale = half_at(block);
+  group.min = half_at(block + 2);
+  load_five_bits(block + 8, load_as<std::uint32_t>(block + 4), 0, group.codes);
+}
+
+void load_q8_0(const std::byte* block, std::int64_t /*g*/, StoredGroup& group) {
+  group.scale = half_at(block);
+  for (std::int64_t i = 0; i < 32; ++i)
+    group.codes[i] = static_cast<std::uint8_t>(byte_at(block, 2 + i) ^ 128U);
+}
+
+void load_iq4_nl(const std::byte* block, std::int64_t /*g*/, StoredGroup& group) {
+  group.wide_scale = f32_from_f16(half_at(block));
+  load_nibbles(block + 2, group.codes);
+}
+
+void load_mxfp4(const std::byte* block, std::int64_t /*g*/, StoredGroup& group) {
+  // The exponent counts whole values; the table has them doubled.
+  group.wide_scale = std::ldexp(1.0F, static_cast<int>(byte_at(block, 0)) - 128);
+  load_nibbles(block + 1, group.codes);
+}
+
+/// `load` is a constant, so that a run of groups is one loop without a call.
+template <auto load>
+void load_run(const StoredFormat& format, const std::byte* row, std::int64_t first,
+              std::span<StoredGroup> groups) {
+  const std::int64_t in_block = format.block_elements / kGroupSize;
+  const std::byte* block = row + first / in_block * format.block_bytes;
+  std::int64_t g = first % in_block;
+  for (StoredGroup& group : groups) {
+    load(block, g, group);
+    if (++g < in_block) continue;
+    g = 0;
+    block += format.block_bytes;
   }
 }
 
@@ -195,26 +234,36 @@ const std::int8_t* code_table(TensorType type) {
   return type == TensorType::kMXFP4 ? kE2m1Table : kIq4Table;
 }
 
-void load_group(const StoredFormat& format, const std::byte* row, std::int64_t index,
-                StoredGroup& group) {
-  const std::int64_t groups = format.block_elements / kGroupSize;
-  const std::byte* block = row + index / groups * format.block_bytes;
-  const std::int64_t g = index % groups;
+void load_groups(const StoredFormat& format, const std::byte* row, std::int64_t first,
+                 std::span<StoredGroup> groups) {
   switch (format.type) {
+    case TensorType::kQ4_0:
+      return load_run<load_q4_0>(format, row, first, groups);
+    case TensorType::kQ4_1:
+      return load_run<load_q4_1>(format, row, first, groups);
+    case TensorType::kQ5_0:
+      return load_run<load_q5_0>(format, row, first, groups);
+    case TensorType::kQ5_1:
+      return load_run<load_q5_1>(format, row, first, groups);
     case TensorType::kQ2_K:
-      return load_q2_k(block, g, group);
+      return load_run<load_q2_k>(format, row, first, groups);
     case TensorType::kQ3_K:
-      return load_q3_k(block, g, group);
+      return load_run<load_q3_k>(format, row, first, groups);
     case TensorType::kQ4_K:
-      return load_q4_k(block, g, group);
+      return load_run<load_q4_k>(format, row, first, groups);
     case TensorType::kQ5_K:
-      return load_q5_k(block, g, group);
+      return load_run<load_q5_k>(format, row, first, groups);
     case TensorType::kQ6_K:
-      return load_q6_k(block, g, group);
+      return load_run<load_q6_k>(format, row, first, groups);
+    case TensorType::kIQ4_NL:
+      return load_run<load_iq4_nl>(format, row, first, groups);
     case TensorType::kIQ4_XS:
-      return load_iq4_xs(block, g, group);
+      return load_run<load_iq4_xs>(format, row, first, groups);
+    case TensorType::kMXFP4:
+      return load_run<load_mxfp4>(format, row, first, groups);
     default:
-      return load_small(format.type, block, group);
+      INVARIANT(format.type == TensorType::kQ8_0) << model::to_string(format.type);
+      return load_run<load_q8_0>(format, row, first, groups);
   }
 }
 
@@ -223,7 +272,7 @@ void decode_row(const StoredFormat& format, const std::byte* row, std::int64_t s
   if (is_quantized(format.form)) {
     StoredGroup group;
     for (std::int64_t g = 0; g < cols / kGroupSize; ++g) {
-      load_group(format, row, skip / kGroupSize + g, group);
+      load_groups(format, row, skip / kGroupSize + g, std::span(&group, 1));
       decode_group(format, group, out + g * kGroupSize);
     }
     return;

@@ -87,9 +87,9 @@ struct StoredGroup {
   float wide_scale = 0;      ///< kTable4
 };
 
-/// Group `index` of a stored row, given the row's first block.
-void load_group(const StoredFormat& format, const std::byte* row, std::int64_t index,
-                StoredGroup& group);
+/// Groups of a stored row from `first` on, given the row's first block.
+void load_groups(const StoredFormat& format, const std::byte* row, std::int64_t first,
+                 std::span<StoredGroup> groups);
 
 /// The 16 integers that the codes of a table type pick.
 [[nodiscard]] const std::int8_t* code_table(model::TensorType type);

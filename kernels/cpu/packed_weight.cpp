@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <iterator>
 #include <mutex>
 
 #include "common/base/check.h"
@@ -60,12 +61,18 @@ void pack_quantized_row(const Segment& segment, const StoredFormat& format, cons
                         std::int64_t skipped_cols, std::int64_t r, std::byte* panel) {
   const FormTraits traits = form_traits(segment.form);
   const FormLayout layout = form_layout(segment.form);
-  StoredGroup group;
-  for (std::int64_t g = 0; g < segment.cols / kGroupSize; ++g) {
-    load_group(format, row, skipped_cols / kGroupSize + g, group);
-    std::byte* block = panel + segment.group_offset(g);
-    place_scales(traits, group, r, panel + segment.super_offset(g), block);
-    place_codes(traits.wide, group, r, block + layout.header_bytes);
+  std::array<StoredGroup, 32> groups;
+  const std::int64_t num_groups = segment.cols / kGroupSize;
+  for (std::int64_t first = 0; first < num_groups; first += std::ssize(groups)) {
+    const std::int64_t count = std::min(std::ssize(groups), num_groups - first);
+    const auto some = std::span(groups).first(static_cast<std::size_t>(count));
+    load_groups(format, row, skipped_cols / kGroupSize + first, some);
+    for (std::int64_t i = 0; i < count; ++i) {
+      const StoredGroup& group = some[static_cast<std::size_t>(i)];
+      std::byte* block = panel + segment.group_offset(first + i);
+      place_scales(traits, group, r, panel + segment.super_offset(first + i), block);
+      place_codes(traits.wide, group, r, block + layout.header_bytes);
+    }
   }
 }
 
