@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tools/api_client.h"
 
+#include <limits>
+
 #include "common/base/strings.h"
 #include "tools/sse.h"
 
@@ -9,6 +11,8 @@ namespace {
 
 namespace json = boost::json;
 using std::chrono::seconds;
+
+constexpr Duration kScoreTimeout = seconds(600);
 
 std::string text_of(const json::value& value) {
   const json::string* text = value.if_string();
@@ -169,6 +173,28 @@ Result<std::string> ApiClient::first_model() const {
 
 Result<json::value> ApiClient::tokenize(const json::object& body) const {
   return json_of(http_.post("/tokenize", json::serialize(body), seconds(30)));
+}
+
+Result<std::vector<double>> ApiClient::score(const std::string& model, json::array tokens) const {
+  const json::object body{{"model", model},  {"prompt", std::move(tokens)},
+                          {"echo", true},    {"logprobs", 0},
+                          {"max_tokens", 0}, {"return_tokens_as_token_ids", true}};
+  ASSIGN_OR_RETURN(const json::value answer,
+                   json_of(http_.post("/v1/completions", json::serialize(body), kScoreTimeout)));
+  boost::system::error_code error;
+  const json::value* found = answer.find_pointer("/choices/0/logprobs/token_logprobs", error);
+  const json::array* items = found == nullptr ? nullptr : found->if_array();
+  if (items == nullptr) return data_loss("the router's answer has no token_logprobs");
+  std::vector<double> logprobs;
+  for (const json::value& item : *items) {
+    const bool first = logprobs.empty() && item.is_null();
+    if (!first && !item.is_number()) {
+      return data_loss(str_cat("token_logprobs[", logprobs.size(), "] is not a number"));
+    }
+    logprobs.push_back(first ? std::numeric_limits<double>::quiet_NaN()
+                             : item.to_number<double>(error));
+  }
+  return logprobs;
 }
 
 Result<StreamSummary> ApiClient::stream(

@@ -6,6 +6,7 @@
 #include <functional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "tools/http_client.h"
 #include "tools/launch.h"
@@ -37,6 +38,10 @@ class ApiClient final {
   [[nodiscard]] Status drain(std::int64_t replica) const;
   [[nodiscard]] Result<std::string> first_model() const;
   [[nodiscard]] Result<boost::json::value> tokenize(const boost::json::object& body) const;
+
+  /// The log-probability of each token given those before it; NaN for the first.
+  [[nodiscard]] Result<std::vector<double>> score(const std::string& model,
+                                                  boost::json::array tokens) const;
 
   /// Posts a streaming request to /v1/completions or /v1/chat/completions (`stream` is set here)
   /// and hands out the text as it comes. An error event in the stream is a Status.

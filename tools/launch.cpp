@@ -14,6 +14,8 @@
 #include "common/base/memory.h"
 #include "common/base/strings.h"
 #include "common/config/discovery.h"
+#include "common/model/gguf.h"
+#include "common/model/spec.h"
 
 namespace brigade::tools {
 namespace {
@@ -192,6 +194,13 @@ Result<std::string> find_model(const std::string& path) {
         "tools/fetch-model");
   }
   return found->string();
+}
+
+Status check_model(const config::Topology& topology) {
+  ASSIGN_OR_RETURN(const auto file, model::GgufFile::open(topology.model));
+  const auto spec = model::read_spec(*file);
+  if (!spec.ok()) return spec.status().with_context(quoted(topology.model, 512));
+  return model::check_grid(*spec, topology.tp, topology.pp);
 }
 
 }  // namespace brigade::tools

@@ -72,4 +72,8 @@ void remove_traces_of(std::int64_t pid);
 /// directory and from this program upwards. kNotFound with what to do.
 [[nodiscard]] Result<std::string> find_model(const std::string& path);
 
+/// Refuses a file that is no model or does not fit the grid, by its header alone: before any
+/// process is started, so that a wrong file is told at once and in one line.
+[[nodiscard]] Status check_model(const config::Topology& topology);
+
 }  // namespace brigade::tools

@@ -15,6 +15,8 @@
 #include "tools/inspect.h"
 #include "tools/keys.h"
 #include "tools/launch.h"
+#include "tools/perplexity.h"
+#include "tools/placement.h"
 #include "tools/replay.h"
 #include "tools/supervisor.h"
 
@@ -79,6 +81,7 @@ Result<config::Topology> make_topology(const UpOptions& options) {
   }
   RETURN_IF_ERROR(config::check(topology));
   ASSIGN_OR_RETURN(topology.model, find_model(topology.model));
+  RETURN_IF_ERROR(check_model(topology));
   return topology;
 }
 
@@ -294,6 +297,56 @@ void add_inspect(CLI::App& app, Action& action) {
   command->callback([&action, options] { action = [options] { return inspect(*options); }; });
 }
 
+void add_perplexity(CLI::App& app, Action& action) {
+  auto* command =
+      app.add_subcommand("perplexity", "Measure how well a model foresees a text, on a grid here");
+  command->footer(
+      "Starts a router and workers for FILE, scores TEXT in windows of --context tokens (of each "
+      "the\nsecond half, as llama.cpp's perplexity does; with --stride, its last tokens), and "
+      "stops them.\n\n"
+      "Examples:\n"
+      "  brigade perplexity model.gguf text.txt\n"
+      "  brigade perplexity model.gguf text.txt --tp 2 --activations float --json\n"
+      "  cat *.txt | brigade perplexity model.gguf - --context 2048 --stride 512\n");
+  auto options = std::make_shared<PerplexityOptions>();
+  auto up = std::make_shared<UpOptions>();
+  command->add_option("FILE", up->words["model"], "GGUF file")->required()->option_text(" ");
+  command->add_option("TEXT", options->text, "file of UTF-8 text; - reads standard input")
+      ->required()
+      ->option_text(" ");
+  command->add_option("--context", options->context, "tokens of a window")
+      ->check(CLI::Range(3, 1 << 24))
+      ->capture_default_str();
+  command
+      ->add_option("--stride", options->stride,
+                   "tokens from one window to the next, all of them scored; default: the context")
+      ->check(CLI::Range(1, 1 << 24))
+      ->option_text("N");
+  for (const KeyOption& option : kUpOptions) {
+    const std::string_view key = option.key;
+    if (key == "tp" || key == "pp" || key == "threads" || key == "activations" || key == "kv") {
+      command->add_option(str_cat("--", key), up->words[option.key], option.help)
+          ->option_text(option.value)
+          ->take_last();
+    }
+  }
+  command->add_flag("--json", options->as_json, "as JSON, for programs");
+  command->callback([&action, options, up] {
+    action = [options, up]() -> Status {
+      // Its own server, beside whatever else runs here: free ports, and all CPUs unless told.
+      up->words.insert({{"http", "127.0.0.1:0"}, {"socket", "tcp://127.0.0.1:0"}});
+      for (const char* key : {"tp", "pp"}) {
+        if (up->words[key].empty()) up->words[key] = "1";
+      }
+      ASSIGN_OR_RETURN(config::Topology topology, make_topology(*up));
+      if (up->words["threads"].empty()) {
+        topology.threads = std::max(1U, num_usable_cpus() / topology.num_ranks());
+      }
+      return perplexity(std::move(topology), *options);
+    };
+  });
+}
+
 void add_keys(CLI::App& app, Action& action) {
   auto* command = app.add_subcommand("keys", "Make CURVE keys for a server on real hosts");
   command->footer(
@@ -395,7 +448,7 @@ int run_main(int argc, char** argv) {
   });
   Action action;
   for (auto* add : {add_up, add_run, add_chat, add_status, add_drain, add_tokenize, add_inspect,
-                    add_keys, add_api_keys, add_replay}) {
+                    add_perplexity, add_keys, add_api_keys, add_replay}) {
     add(app, action);
   }
   const auto commands = app.get_subcommands([](CLI::App*) { return true; });

@@ -8,6 +8,7 @@
 #include <sstream>
 
 #include "common/base/strings.h"
+#include "tools/progress.h"
 
 namespace brigade::tools {
 namespace {
@@ -147,12 +148,7 @@ std::string render_progress(const StatusView& status, std::int64_t num_replicas,
   std::ostringstream tail;
   tail << std::setw(3) << std::lround(100 * fraction) << " %  " << status.num_ready() << " of "
        << num_replicas << (num_replicas == 1 ? " replica" : " replicas") << " ready";
-  const std::string head = "loading ";
-  const std::size_t fixed = head.size() + 3 + tail.str().size();
-  if (width < fixed + 8) return (head + tail.str()).substr(0, width);
-  const std::size_t bar = std::min<std::size_t>(width - fixed, 40);
-  const auto full = static_cast<std::size_t>(std::lround(fraction * static_cast<double>(bar)));
-  return str_cat(head, "[", std::string(full, '#'), std::string(bar - full, '.'), "] ", tail.str());
+  return progress_bar("loading ", fraction, tail.str(), width);
 }
 
 }  // namespace brigade::tools

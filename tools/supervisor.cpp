@@ -3,18 +3,21 @@
 
 #include <poll.h>
 #include <signal.h>
-#include <sys/ioctl.h>
+#include <sys/eventfd.h>
 #include <sys/signalfd.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cerrno>
 #include <cstring>
 #include <iostream>
+#include <thread>
 
 #include "common/base/log.h"
 #include "common/base/strings.h"
 #include "tools/launch.h"
+#include "tools/progress.h"
 
 namespace brigade::tools {
 namespace {
@@ -37,36 +40,59 @@ int poll_timeout_ms(TimePoint wake, TimePoint now) {
   return static_cast<int>(std::chrono::ceil<milliseconds>(wait).count());
 }
 
-std::size_t terminal_width() {
-  winsize size{};
-  if (ioctl(STDERR_FILENO, TIOCGWINSZ, &size) != 0 || size.ws_col == 0) return 80;
-  return size.ws_col;
-}
-
 }  // namespace
 
 Supervisor::~Supervisor() {
-  if (signal_fd_ >= 0) close(signal_fd_);
+  for (const int fd : {signal_fd_, wake_fd_})
+    if (fd >= 0) close(fd);
 }
 
 Status Supervisor::run() {
+  return run_with([this]() -> Status {
+    std::cout << "ready " << api_->address().url() << " " << client_endpoint_ << std::endl;
+    return supervise(kNever, kLongestWait, [] { return false; });
+  });
+}
+
+Status Supervisor::run_job(const std::function<Status(const ApiClient&)>& job) {
+  wake_fd_ = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+  if (wake_fd_ < 0) return internal_error(str_cat("eventfd: ", std::strerror(errno)));
+  std::atomic<bool> ended = false;
+  Status result;
+  std::thread thread;
+  Status status = run_with([&]() -> Status {
+    thread = std::thread([&] {
+      result = job(*api_);
+      ended = true;
+      const std::uint64_t one = 1;
+      (void)!write(wake_fd_, &one, sizeof one);
+    });
+    return supervise(kNever, kLongestWait, [&] { return ended.load(); });
+  });
+  // With the router gone its calls have ended.
+  if (thread.joinable()) thread.join();
+  RETURN_IF_ERROR(status);
+  if (stop_requested_) return {StatusCode::kCancelled, "stopped by a signal"};
+  return result;
+}
+
+Status Supervisor::run_with(const std::function<Status()>& serve) {
   terminal_ = isatty(STDERR_FILENO) != 0;
   ASSIGN_OR_RETURN(router_program_, sibling_program("brigade-router"));
   ASSIGN_OR_RETURN(worker_program_, sibling_program("brigade-worker"));
   RETURN_IF_ERROR(take_signals());
 
-  Status status = [this]() -> Status {
+  Status status = [&]() -> Status {
     RETURN_IF_ERROR(start_router());
     RETURN_IF_ERROR(start_workers());
     const TimePoint deadline = Clock::now() + milliseconds(topology_.timeouts.load_ms) + kLoadSlack;
-    RETURN_IF_ERROR(supervise(deadline, milliseconds(100), [this] {
+    RETURN_IF_ERROR(supervise(deadline, milliseconds(25), [this] {
                       return look_for_ready();
                     }).with_context("waiting for all replicas to be ready"));
     end_progress();
     if (stop_requested_) return {};
-    std::cout << "ready " << api_->address().url() << " " << client_endpoint_ << std::endl;
     ready_ = true;
-    return supervise(kNever, kLongestWait, [] { return false; });
+    return serve();
   }();
   end_progress();
   stop();
@@ -141,7 +167,8 @@ Status Supervisor::supervise(TimePoint deadline, Duration period, Condition unti
 
 Status Supervisor::step(TimePoint wake) {
   std::vector<pollfd> fds = {{.fd = signal_fd_, .events = POLLIN, .revents = 0},
-                             {.fd = router_->pidfd(), .events = POLLIN, .revents = 0}};
+                             {.fd = router_->pidfd(), .events = POLLIN, .revents = 0},
+                             {.fd = wake_fd_, .events = POLLIN, .revents = 0}};
   for (const Seat& seat : seats_) {
     if (seat.process) fds.push_back({.fd = seat.process->pidfd(), .events = POLLIN, .revents = 0});
   }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -35,6 +36,10 @@ class Supervisor final {
   /// supervises. Ok after a stop by signal.
   Status run();
 
+  /// Starts everything, has `job` run on a thread of its own when all replicas are ready, and stops
+  /// everything when it has ended. Its status, or what went wrong here; kCancelled after a signal.
+  Status run_job(const std::function<Status(const ApiClient&)>& job);
+
  private:
   /// A place for one worker process.
   struct Seat {
@@ -45,6 +50,8 @@ class Supervisor final {
     std::optional<TimePoint> start_at;  ///< to be started again then
   };
 
+  /// Runs `serve` once all replicas are ready, and stops everything after it.
+  Status run_with(const std::function<Status()>& serve);
   Status take_signals();
   Status start_router();
   Status start_workers();
@@ -73,6 +80,7 @@ class Supervisor final {
   std::string router_program_;
   std::string worker_program_;
   int signal_fd_ = -1;
+  int wake_fd_ = -1;  ///< an eventfd: the job has ended
   bool stop_requested_ = false;
   bool ready_ = false;
   std::optional<Process> router_;

@@ -12,7 +12,7 @@ from conftest import StartServer
 from support import MODEL, Server, run_cli
 
 QUESTION = "What is the capital of France?"
-COMMANDS = ["up", "run", "chat", "status", "drain", "tokenize", "keys"]
+COMMANDS = ["up", "run", "chat", "status", "drain", "tokenize", "keys", "perplexity"]
 
 
 def answer_to(server: Server, messages: list[dict[str, str]]) -> str:
