@@ -5,7 +5,7 @@
 
 The tokens are those of greedy.jsonl beside it, prompts and answers one after another, again and
 again up to 8,192. transformers runs the file's exact weights over them in double precision (see
-make_family_golden.py), 256 at a time; kept are the best logits after some of them. Takes some ten
+real_model.py), 256 at a time; kept are the best logits after some of them. Takes some ten
 minutes on two cores and 3 GB.
 """
 
@@ -13,10 +13,8 @@ import argparse
 import json
 import pathlib
 
-import gguf
-import numpy as np
 import torch
-from make_family_golden import NAMES  # first: it makes float32 double in transformers
+from real_model import load  # first: it makes float32 double in transformers
 
 import transformers
 
@@ -32,50 +30,6 @@ def read_tokens(count: int) -> list[int]:
         prompt = json.loads(line)
         tokens += prompt["prompt_ids"] + prompt["greedy_ids"]
     return (tokens * (count // len(tokens) + 1))[:count]
-
-
-def unpermuted(rows: np.ndarray, num_heads: int) -> np.ndarray:
-    """What a llama file holds of q and k, in transformers' order."""
-    pairs = rows.reshape(num_heads, rows.shape[0] // num_heads // 2, 2, rows.shape[1])
-    return pairs.swapaxes(1, 2).reshape(rows.shape)
-
-
-def load(path: pathlib.Path) -> torch.nn.Module:
-    reader = gguf.GGUFReader(path)
-
-    def key(name: str) -> float:
-        return reader.fields[f"llama.{name}"].contents()
-
-    tensors = {tensor.name: tensor for tensor in reader.tensors}
-    config = transformers.LlamaConfig(
-        vocab_size=int(tensors["token_embd.weight"].shape[1]),
-        hidden_size=key("embedding_length"),
-        intermediate_size=key("feed_forward_length"),
-        num_hidden_layers=key("block_count"),
-        num_attention_heads=key("attention.head_count"),
-        num_key_value_heads=key("attention.head_count_kv"),
-        rms_norm_eps=key("attention.layer_norm_rms_epsilon"),
-        max_position_embeddings=key("context_length"),
-        rope_parameters={"rope_type": "default", "rope_theta": key("rope.freq_base")},
-        tie_word_embeddings=True,
-        attn_implementation="eager",
-    )
-    model = transformers.LlamaForCausalLM(config).double().eval()
-    for name, parameter in model.named_parameters():
-        part = name.removeprefix("model.").removesuffix(".weight")
-        prefix = ""
-        if part.startswith("layers."):
-            _, layer, part = part.split(".", 2)
-            prefix = f"blk.{layer}."
-        tensor = tensors[f"{prefix}{NAMES[part]}.weight"]
-        values = gguf.dequantize(tensor.data, tensor.tensor_type).astype(np.float64)
-        if part == "self_attn.q_proj":
-            values = unpermuted(values, config.num_attention_heads)
-        if part == "self_attn.k_proj":
-            values = unpermuted(values, config.num_key_value_heads)
-        with torch.no_grad():
-            parameter.copy_(torch.from_numpy(values))
-    return model
 
 
 def main() -> None:

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Write a GGUF file anew with all its matrices in one type: rewrite_gguf.py IN.gguf OUT.gguf Q8_0|F16|BF16|F32
+"""Write a GGUF file anew with all its matrices in one type: rewrite_gguf.py IN.gguf OUT.gguf Q8_0|MXFP4|F16|BF16|F32
 
 Weights are dequantised exactly and rounded once; norms stay F32, all keys are kept. An F32 rewrite holds the very same
 numbers as its source, so the golden test's float bounds must hold for it too:
@@ -8,6 +8,7 @@ numbers as its source, so the golden test's float bounds must hold for it too:
 Needs numpy and gguf (PyPI).
 """
 import argparse
+from pathlib import Path
 
 import gguf
 import numpy as np
@@ -23,15 +24,9 @@ def copy_keys(reader: gguf.GGUFReader, writer: gguf.GGUFWriter) -> None:
         writer.add_key_value(name, field.contents(), kind, sub)
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("source")
-    parser.add_argument("target")
-    parser.add_argument("type", choices=["Q8_0", "F16", "BF16", "F32"])
-    args = parser.parse_args()
-    kind = gguf.GGMLQuantizationType[args.type]
-    reader = gguf.GGUFReader(args.source)
-    writer = gguf.GGUFWriter(args.target, reader.fields["general.architecture"].contents())
+def rewrite(source: str | Path, target: str | Path, kind: gguf.GGMLQuantizationType) -> None:
+    reader = gguf.GGUFReader(source)
+    writer = gguf.GGUFWriter(target, reader.fields["general.architecture"].contents())
     copy_keys(reader, writer)
     for tensor in reader.tensors:
         shape = [int(size) for size in reversed(tensor.shape)]
@@ -46,4 +41,14 @@ def main() -> None:
     writer.close()
 
 
-main()
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("source")
+    parser.add_argument("target")
+    parser.add_argument("type", choices=["Q8_0", "MXFP4", "F16", "BF16", "F32"])
+    args = parser.parse_args()
+    rewrite(args.source, args.target, gguf.GGMLQuantizationType[args.type])
+
+
+if __name__ == "__main__":
+    main()
