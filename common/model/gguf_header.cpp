@@ -48,6 +48,15 @@ Status check_version(std::uint32_t version) {
   return invalid_argument(str_cat("GGUF version ", version, "; 2 and 3 can be read"));
 }
 
+/// `room`: how many the rest of the file can hold.
+Status check_count(std::string_view what, std::uint64_t count, std::uint64_t max,
+                   std::uint64_t room) {
+  if (count > max) return data_loss(str_cat(what, " is ", count, "; at most ", max));
+  if (count <= room) return {};
+  return data_loss(str_cat(what, " is ", count, ", but the rest of the file has room for ", room,
+                           " at most: is it cut short?"));
+}
+
 Result<Preamble> read_preamble(Cursor& cursor, std::span<const std::byte> bytes) {
   constexpr std::uint32_t kMagic = 0x46554747;   // "GGUF"
   constexpr std::uint64_t kSmallestKey = 13;     // length, type, one byte
@@ -63,14 +72,10 @@ Result<Preamble> read_preamble(Cursor& cursor, std::span<const std::byte> bytes)
   RETURN_IF_ERROR(check_version(preamble.version));
   ASSIGN_OR_RETURN(preamble.num_tensors, cursor.read<std::uint64_t>("tensor count"));
   ASSIGN_OR_RETURN(preamble.num_keys, cursor.read<std::uint64_t>("key count"));
-  if (preamble.num_tensors > std::min(kMaxTensors, cursor.remaining() / kSmallestTensor)) {
-    return data_loss(str_cat("tensor count is ", preamble.num_tensors, " in a file of ",
-                             cursor.remaining(), " further bytes; at most ", kMaxTensors));
-  }
-  if (preamble.num_keys > std::min(kMaxKeys, cursor.remaining() / kSmallestKey)) {
-    return data_loss(str_cat("key count is ", preamble.num_keys, " in a file of ",
-                             cursor.remaining(), " further bytes; at most ", kMaxKeys));
-  }
+  RETURN_IF_ERROR(check_count("tensor count", preamble.num_tensors, kMaxTensors,
+                              cursor.remaining() / kSmallestTensor));
+  RETURN_IF_ERROR(
+      check_count("key count", preamble.num_keys, kMaxKeys, cursor.remaining() / kSmallestKey));
   return preamble;
 }
 

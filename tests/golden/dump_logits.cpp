@@ -31,7 +31,8 @@ std::vector<Text> read_texts(const char* path) {
   std::ifstream file(path);
   const std::string json(std::istreambuf_iterator<char>(file), {});
   std::vector<Text> texts;
-  for (const boost::json::value& value : boost::json::parse(json).as_array()) {
+  const boost::json::value list = boost::json::parse(json);
+  for (const boost::json::value& value : list.as_array()) {
     texts.push_back({.tokens = boost::json::value_to<std::vector<std::int32_t>>(value.at("tokens")),
                      .from = boost::json::value_to<std::size_t>(value.at("from"))});
   }
