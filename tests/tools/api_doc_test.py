@@ -13,7 +13,7 @@ READERS = ["parse.cpp", "parse_fields.cpp", "parse_messages.cpp", "parse_samplin
 
 # Words in backquotes in the page's tables and lists that are values or parts of answers.
 NOT_FIELDS = set("""auto none text system developer user assistant tool stop length null
-    unsupported_parameter unsupported_endpoint context_length_exceeded invalid_value
+    unsupported_parameter unsupported_endpoint context_length_exceeded invalid_value answer_too_large
     stop_reason finish_reason usage system_fingerprint rank token_ids prompt_token_ids token_strs
     max_model_len code""".split())
 # Fields that are also such words.

@@ -21,6 +21,28 @@ bool is_failure(const Output& output) {
          output.finish == wire::FinishReason::kCancelled;
 }
 
+/// Of an answer that is kept until it is whole: a stream's client takes it as it comes.
+constexpr std::size_t kMaxAnswerBytes = 64 << 20;
+/// Of one token's log-probability, as JSON with its text.
+constexpr std::size_t kScoreBytes = 32;
+
+/// About what the output adds to an answer.
+std::size_t answer_bytes(const Output& output) {
+  std::size_t scores = 0;
+  for (const auto* tokens : {&output.tokens, &output.prompt_tokens}) {
+    for (const wire::OutputToken& token : *tokens)
+      scores += 1 + token.top.size();
+  }
+  return output.text.size() + scores * kScoreBytes;
+}
+
+ApiError answer_too_large() {
+  return {.status = 400,
+          .message = str_cat("The answer has grown over ", kMaxAnswerBytes >> 20,
+                             " MiB: ask for fewer choices or log-probabilities, or stream it."),
+          .code = "answer_too_large"};
+}
+
 ApiError failure_of(const Output& output) {
   if (output.status.ok()) return from_status(internal_error("the request was cancelled"));
   return from_status(output.status, output.retry_after_s, output.drop_reason);
@@ -162,6 +184,8 @@ void GenerationCall::stream_output(Choice& choice, Output output) {
 }
 
 void GenerationCall::collect_output(Choice& choice, Output output) {
+  collected_bytes_ += answer_bytes(output);
+  if (collected_bytes_ > kMaxAnswerBytes) return fail(answer_too_large());
   Output& whole = choice.whole;
   whole.text += output.text;
   append_all(whole.tokens, std::move(output.tokens));

@@ -48,6 +48,7 @@ class GenerationCall final : public Call, public std::enable_shared_from_this<Ge
   std::unique_ptr<Responder> responder_;
   std::vector<Choice> choices_;
   std::size_t num_finished_ = 0;
+  std::size_t collected_bytes_ = 0;  ///< of an answer that is not streamed
   std::string id_;
   std::int64_t created_s_ = 0;
   std::string opening_;  ///< of every event, up to the choice

@@ -344,3 +344,32 @@ TEST_CASE("what only the router can check is refused with its field too") {
   CHECK(answer.status == 400);
   CHECK(answer.body.find(R"("param":"logit_bias[1]")") != std::string::npos);
 }
+
+TEST_CASE("an answer that grows too large to keep is refused unless it is streamed") {
+  Door door;
+  door.service.set_script([](const Request&) {
+    std::vector<Output> outputs(3);
+    for (Output& output : outputs)
+      output.text.assign(40 << 20, 'a');
+    outputs.back().finish = wire::FinishReason::kLength;
+    return outputs;
+  });
+  const HttpAnswer kept = door.complete(R"({"prompt":"abc","max_tokens":8,"n":2})");
+  CHECK(kept.status == 400);
+  CHECK(text_of(at(at(json_of(kept.body), "error"), "code")) == "answer_too_large");
+  CHECK(door.service.wait_for_cancelled(1));
+
+  door.service.set_script([](const Request&) {
+    std::vector<Output> outputs(3);
+    for (Output& output : outputs)
+      output.tokens.push_back(
+          {.token = 'a', .logprob = -1.0F, .top = std::vector<wire::TokenLogprob>(1 << 20)});
+    outputs.back().finish = wire::FinishReason::kLength;
+    return outputs;
+  });
+  const HttpAnswer scored = door.complete(R"({"prompt":"abc","max_tokens":8,"logprobs":1})");
+  CHECK(scored.status == 400);
+  CHECK(text_of(at(at(json_of(scored.body), "error"), "code")) == "answer_too_large");
+  CHECK(events_of(door.complete(R"({"prompt":"abc","max_tokens":8,"logprobs":1,"stream":true})"))
+            .size() == 3);
+}
