@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The router's ZeroMQ sockets: the Python client, the examples, and whatever else may arrive there."""
+"""The router's ZeroMQ sockets: the Python client, and whatever else may arrive there."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from collections.abc import Iterator
 import pytest
 import zmq
 
-from support import BIN, ROOT, Server, wait_until
+from support import BIN, Server, wait_until
 
 PYTHON_PATH = BIN.parent / "python"
 sys.path.insert(0, str(PYTHON_PATH))
@@ -73,24 +73,6 @@ def test_errors_are_typed(sim_server: Server, client: BrigadeClient) -> None:
         client.generate(sim_server.model(), [5] * 20_000).text()
     with pytest.raises(BrigadeError):
         client.drain(77)
-
-
-@pytest.mark.parametrize("example", ["python", "cpp"])
-def test_an_example_prints_an_answer(sim_server: Server, example: str) -> None:
-    command = {
-        "python": [sys.executable, ROOT / "examples" / "python" / "generate.py"],
-        "cpp": [BIN / "example-generate"],
-    }[example]
-    result = subprocess.run(
-        [*command, sim_server.socket, "Why is the sky blue?"],
-        env={**os.environ, "PYTHONPATH": str(PYTHON_PATH)},
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
-    assert result.returncode == 0, result.stderr
-    assert result.stdout.strip()
 
 
 def damaged_messages(sim_server: Server) -> Iterator[bytes]:
