@@ -149,6 +149,8 @@ HttpReply to_reply(const ApiError& error) {
     reply.headers.emplace_back("Retry-After",
                                std::to_string(std::min(error.retry_after_s, kMaxRetryAfter)));
   }
+  // Clients try errors from 500 on again; this one has used up the time that it was given.
+  if (error.status == 504) reply.headers.emplace_back("X-Should-Retry", "false");
   if (error.reason != wire::DropReason::kNone) {
     reply.headers.emplace_back("X-Request-Dropped-Reason", to_string(error.reason));
   }

@@ -242,6 +242,7 @@ TEST_CASE("the router's refusals have their status, type and Retry-After") {
       CHECK(answer.reason == expected.reason);
       CHECK(answer.headers.contains("retry-after") == (expected.retry != nullptr));
       if (expected.retry != nullptr) CHECK(answer.headers.at("retry-after") == expected.retry);
+      CHECK(answer.headers.contains("x-should-retry") == (expected.http == 504));
       CHECK(has(answer.body, "{\"error\":{\"message\":\"" + expected.status.message() + "\""));
       CHECK(has(answer.body, "\"param\":null"));
     }
