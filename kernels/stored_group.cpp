@@ -30,12 +30,21 @@ std::uint16_t negated(std::uint16_t half) {
   return static_cast<std::uint16_t>(half ^ 0x8000U);
 }
 
+/// Stored bytes in memory that cannot be the codes': only then does the compiler turn the loops
+/// over them into vector code.
+template <std::size_t size>
+struct Bytes {
+  explicit Bytes(const std::byte* from) { std::memcpy(bytes, from, size); }
+  unsigned operator[](std::size_t i) const { return bytes[i]; }
+  std::uint8_t bytes[size];
+};
+
 /// Types with blocks of 32: element j is the low half of byte j, element 16 + j the high half.
-void load_nibbles(const std::byte* qs, std::uint8_t* codes) {
-  for (int j = 0; j < 16; ++j) {
-    const unsigned byte = byte_at(qs, j);
-    codes[j] = static_cast<std::uint8_t>(byte & 15U);
-    codes[16 + j] = static_cast<std::uint8_t>(byte >> 4U);
+void load_nibbles(const std::byte* stored, std::uint8_t* codes) {
+  const Bytes<16> qs(stored);
+  for (std::size_t j = 0; j < 16; ++j) {
+    codes[j] = static_cast<std::uint8_t>(qs[j] & 15U);
+    codes[16 + j] = static_cast<std::uint8_t>(qs[j] >> 4U);
   }
 }
 
@@ -73,10 +82,10 @@ void load_six_bits(const std::byte* s, std::int64_t j, StoredGroup& group) {
 }
 
 void load_q2_k(const std::byte* block, std::int64_t g, StoredGroup& group) {
-  const std::byte* qs = block + 16 + g / 4 * 32;
+  const Bytes<32> qs(block + 16 + g / 4 * 32);
   const auto shift = static_cast<unsigned>(g % 4 * 2);
-  for (std::int64_t i = 0; i < 32; ++i)
-    group.codes[i] = static_cast<std::uint8_t>((byte_at(qs, i) >> shift) & 3U);
+  for (std::size_t i = 0; i < 32; ++i)
+    group.codes[i] = static_cast<std::uint8_t>((qs[i] >> shift) & 3U);
   group.scale = half_at(block + 80);
   group.min = negated(half_at(block + 82));
   for (std::int64_t h = 0; h < 2; ++h) {
@@ -88,13 +97,14 @@ void load_q2_k(const std::byte* block, std::int64_t g, StoredGroup& group) {
 
 /// weight = d * scale * (code - 4): the minimum is -d times 4 * scale, which fits an int8.
 void load_q3_k(const std::byte* block, std::int64_t g, StoredGroup& group) {
-  const std::byte* qs = block + 32 + g / 4 * 32;
+  const Bytes<32> hmask(block);
+  const Bytes<32> qs(block + 32 + g / 4 * 32);
   const std::byte* scales = block + 96;
   const auto shift = static_cast<unsigned>(g % 4 * 2);
   const auto bit = static_cast<unsigned>(g);
-  for (std::int64_t i = 0; i < 32; ++i) {
-    const unsigned high = (byte_at(block, i) >> bit) & 1U;
-    group.codes[i] = static_cast<std::uint8_t>(((byte_at(qs, i) >> shift) & 3U) | (high << 2U));
+  for (std::size_t i = 0; i < 32; ++i) {
+    const unsigned high = (hmask[i] >> bit) & 1U;
+    group.codes[i] = static_cast<std::uint8_t>(((qs[i] >> shift) & 3U) | (high << 2U));
   }
   group.scale = half_at(block + 108);
   group.min = negated(group.scale);
@@ -109,23 +119,23 @@ void load_q3_k(const std::byte* block, std::int64_t g, StoredGroup& group) {
 }
 
 void load_q4_k(const std::byte* block, std::int64_t g, StoredGroup& group) {
-  const std::byte* qs = block + 16 + g / 2 * 32;
+  const Bytes<32> qs(block + 16 + g / 2 * 32);
   const auto shift = static_cast<unsigned>(g % 2 * 4);
-  for (std::int64_t i = 0; i < 32; ++i)
-    group.codes[i] = static_cast<std::uint8_t>((byte_at(qs, i) >> shift) & 15U);
+  for (std::size_t i = 0; i < 32; ++i)
+    group.codes[i] = static_cast<std::uint8_t>((qs[i] >> shift) & 15U);
   group.scale = half_at(block);
   group.min = negated(half_at(block + 2));
   load_six_bits(block + 4, g, group);
 }
 
 void load_q5_k(const std::byte* block, std::int64_t g, StoredGroup& group) {
-  const std::byte* qh = block + 16;
-  const std::byte* qs = block + 48 + g / 2 * 32;
+  const Bytes<32> qh(block + 16);
+  const Bytes<32> qs(block + 48 + g / 2 * 32);
   const auto shift = static_cast<unsigned>(g % 2 * 4);
   const auto bit = static_cast<unsigned>(g);
-  for (std::int64_t i = 0; i < 32; ++i) {
-    const unsigned high = (byte_at(qh, i) >> bit) & 1U;
-    group.codes[i] = static_cast<std::uint8_t>(((byte_at(qs, i) >> shift) & 15U) | (high << 4U));
+  for (std::size_t i = 0; i < 32; ++i) {
+    const unsigned high = (qh[i] >> bit) & 1U;
+    group.codes[i] = static_cast<std::uint8_t>(((qs[i] >> shift) & 15U) | (high << 4U));
   }
   group.scale = half_at(block);
   group.min = negated(half_at(block + 2));
@@ -133,13 +143,13 @@ void load_q5_k(const std::byte* block, std::int64_t g, StoredGroup& group) {
 }
 
 void load_q6_k(const std::byte* block, std::int64_t g, StoredGroup& group) {
-  const std::byte* ql = block + g / 4 * 64 + g % 2 * 32;
-  const std::byte* qh = block + 128 + g / 4 * 32;
+  const Bytes<32> ql(block + g / 4 * 64 + g % 2 * 32);
+  const Bytes<32> qh(block + 128 + g / 4 * 32);
   const unsigned low_shift = g % 4 >= 2 ? 4 : 0;
   const auto high_shift = static_cast<unsigned>(g % 4 * 2);
-  for (std::int64_t i = 0; i < 32; ++i) {
-    const unsigned low = (byte_at(ql, i) >> low_shift) & 15U;
-    const unsigned high = (byte_at(qh, i) >> high_shift) & 3U;
+  for (std::size_t i = 0; i < 32; ++i) {
+    const unsigned low = (ql[i] >> low_shift) & 15U;
+    const unsigned high = (qh[i] >> high_shift) & 3U;
     group.codes[i] = static_cast<std::uint8_t>((low | (high << 4U)) + 96);  // 128 - 32
   }
   group.scale = half_at(block + 208);
@@ -180,8 +190,9 @@ void load_q5_1(const std::byte* block, std::int64_t /*g*/, StoredGroup& group) {
 
 void load_q8_0(const std::byte* block, std::int64_t /*g*/, StoredGroup& group) {
   group.scale = half_at(block);
-  for (std::int64_t i = 0; i < 32; ++i)
-    group.codes[i] = static_cast<std::uint8_t>(byte_at(block, 2 + i) ^ 128U);
+  const Bytes<32> qs(block + 2);
+  for (std::size_t i = 0; i < 32; ++i)
+    group.codes[i] = static_cast<std::uint8_t>(qs[i] ^ 128U);
 }
 
 void load_iq4_nl(const std::byte* block, std::int64_t /*g*/, StoredGroup& group) {

@@ -69,8 +69,10 @@ void pack_quantized_row(const Segment& segment, const StoredFormat& format, cons
     load_groups(format, row, skipped_cols / kGroupSize + first, some);
     for (std::int64_t i = 0; i < count; ++i) {
       const StoredGroup& group = some[static_cast<std::size_t>(i)];
-      std::byte* block = panel + segment.group_offset(first + i);
-      place_scales(traits, group, r, panel + segment.super_offset(first + i), block);
+      const std::int64_t g = first + i;
+      std::byte* super = traits.super ? panel + segment.super_offset(g) : nullptr;
+      std::byte* block = panel + (traits.super ? segment.group_offset(g) : g * layout.group_bytes);
+      place_scales(traits, group, r, super, block);
       place_codes(traits.wide, group, r, block + layout.header_bytes);
     }
   }
