@@ -238,16 +238,20 @@ below it the 99th percentile. "Same" is how often the likeliest token is the sam
 its defaults, both on one thread.
 
 SmolLM2-135M-Instruct (the Q4_1 file of the examples, quantised anew by llama.cpp's quantiser to one type each), over
-{smollm2_positions} positions of answers to the golden prompts. Rows of 576 weights do not fit K types and IQ4_XS, whose
+{positions} positions of answers to the golden prompts. Rows of 576 weights do not fit K types and IQ4_XS, whose
 blocks have 256: there the FFN's down projection has that type, and the rest what the second column says. Q4_1 is
 quantised from Q4_1.
 
-{smollm2_table}
+{table}
+"""
 
-Gemma 3 270M (Q4_K_M as published: Q5_0, Q4_K, Q6_K and Q8_0 in one file), over {gemma_positions} positions of texts:
+GEMMA_PART = """
+Gemma 3 270M (Q4_K_M as published: Q5_0, Q4_K, Q6_K and Q8_0 in one file), over {positions} positions of texts:
 
-{gemma_table}
+{table}
+"""
 
+ENDING = """
 With `activations = "float"` what is left is rounding to f32 and of KV to f16. With `"int8"` activations are rounded in
 groups of 32, twice where it matters most (attention and the head); llama.cpp rounds them once, in groups of 32 or of
 256 for K types.
@@ -269,24 +273,18 @@ def table(results: dict[str, dict]) -> str:
 
 
 def write_page(results: dict[str, dict]) -> None:
-    smollm2 = {name: results[name] for name in (*FILE_TYPES, "MXFP4")}
-    gemma = {"Q4_K_M": results["gemma"]}
-    (ROOT / "docs" / "accuracy.md").write_text(
-        PAGE.format(
-            peer=PEER,
-            smollm2_positions=smollm2["Q4_0"]["positions"],
-            smollm2_table=table(smollm2),
-            gemma_positions=gemma["Q4_K_M"]["positions"],
-            gemma_table=table(gemma),
-        )
-    )
+    smollm2 = {name: results[name] for name in (*FILE_TYPES, "MXFP4") if name in results}
+    page = PAGE.format(peer=PEER, positions=smollm2["Q4_0"]["positions"], table=table(smollm2))
+    if "gemma" in results:
+        page += GEMMA_PART.format(positions=results["gemma"]["positions"], table=table({"Q4_K_M": results["gemma"]}))
+    (ROOT / "docs" / "accuracy.md").write_text(page + ENDING)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--venv", type=Path, default=ROOT / "build" / "llama-venv", help="where llama.cpp is installed")
     parser.add_argument("--preset", default="release")
-    parser.add_argument("--only", nargs="+", help="types, or gemma: no page is written")
+    parser.add_argument("--only", nargs="+", help="types, or gemma; the others stay as they are")
     options = parser.parse_args()
     python = peer_python(options.venv)
     subprocess.run([ROOT / "tools" / "build", options.preset, "dump_logits"], check=True, stdout=sys.stderr)
@@ -304,8 +302,7 @@ def main() -> None:
             results[name] = measure(quantised(name, python), golden_texts(), python, dump)
         print(name, json.dumps(results[name]), flush=True)
         results_file.write_text(json.dumps(results, indent=1))
-    if not options.only:
-        write_page(results)
+    write_page(results)
 
 
 if __name__ == "__main__":
