@@ -10,10 +10,10 @@
 #include <boost/beast/core.hpp>
 #include <boost/beast/http.hpp>
 #include <csignal>
-#include <cstdlib>
 #include <optional>
 
 #include "common/base/strings.h"
+#include "tools/tls_client.h"
 
 namespace brigade::tools {
 namespace {
@@ -134,18 +134,8 @@ class Connection {
   }
 
   Status prepare_tls() {
-    if (!address_.verify) return {};
-    stream_.set_verify_mode(asio::ssl::verify_peer);
-    stream_.set_verify_callback(asio::ssl::host_name_verification(address_.host));
-    SSL_set_tlsext_host_name(stream_.native_handle(), address_.host.c_str());
-    error_code error;
-    const char* file = std::getenv("BRIGADE_CA_FILE");
-    if (file != nullptr) {
-      context_.load_verify_file(file, error);
-      if (error) return invalid_argument(str_cat("BRIGADE_CA_FILE ", file, ": ", error.message()));
-    } else {
-      context_.set_default_verify_paths(error);
-    }
+    RETURN_IF_ERROR(load_issuers(context_, address_));
+    expect_host(stream_, address_);
     return {};
   }
 

@@ -11,6 +11,8 @@
 #include "common/base/strings.h"
 #include "common/config/topology.h"
 #include "tools/api_keys.h"
+#include "tools/bench/command.h"
+#include "tools/cli.h"
 #include "tools/commands.h"
 #include "tools/inspect.h"
 #include "tools/keys.h"
@@ -22,8 +24,6 @@
 
 namespace brigade::tools {
 namespace {
-
-using Action = std::function<Status()>;
 
 /// Options of `brigade up` that set the topology key of the same name.
 struct KeyOption {
@@ -123,21 +123,6 @@ void add_up(CLI::App& app, Action& action) {
       return Supervisor(std::move(topology)).run();
     };
   });
-}
-
-/// `--http`, shared by all commands that talk to a router.
-std::shared_ptr<std::string> add_http(CLI::App* command) {
-  auto http = std::make_shared<std::string>();
-  command
-      ->add_option("--http", *http, "the router's HTTP address; default: the one on this machine")
-      ->option_text("URL");
-  return http;
-}
-
-/// Runs `use` with a client of the router that `http` names.
-Status with_router(const std::string& http, const std::function<Status(const ApiClient&)>& use) {
-  ASSIGN_OR_RETURN(RouterAddress address, find_router(http));
-  return use(ApiClient(std::move(address)));
 }
 
 void add_generation_options(CLI::App* command, GenerateOptions& options) {
@@ -448,7 +433,7 @@ int run_main(int argc, char** argv) {
   });
   Action action;
   for (auto* add : {add_up, add_run, add_chat, add_status, add_drain, add_tokenize, add_inspect,
-                    add_perplexity, add_keys, add_api_keys, add_replay}) {
+                    add_perplexity, add_keys, add_api_keys, add_replay, add_bench}) {
     add(app, action);
   }
   const auto commands = app.get_subcommands([](CLI::App*) { return true; });

@@ -2,6 +2,7 @@
 #include "common/base/files.h"
 
 #include <fcntl.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -76,6 +77,13 @@ Status replace_file(const std::string& path, std::string_view text, mode_t mode)
   }
   if (!status.ok()) unlink(draft.c_str());
   return status;
+}
+
+void raise_file_limit() {
+  rlimit limit{};
+  if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
+  limit.rlim_cur = limit.rlim_max;
+  setrlimit(RLIMIT_NOFILE, &limit);
 }
 
 }  // namespace brigade

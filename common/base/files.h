@@ -42,4 +42,7 @@ class FileDescriptor final {
 /// open().
 [[nodiscard]] Status replace_file(const std::string& path, std::string_view text, mode_t mode);
 
+/// Lets this process have as many descriptors open as it may ask for.
+void raise_file_limit();
+
 }  // namespace brigade

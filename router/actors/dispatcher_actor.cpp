@@ -41,6 +41,7 @@ class State final {
   /// exception here is a broken invariant, and CAF would end the actor and leave the process deaf.
   void run(TimePoint now) noexcept {
     inbox_->take(events_);
+    oldest_result_ = {};
     for (DispatcherEvent& event : events_)
       apply(event, now);
     if (router_.next_wake() <= now) {
@@ -67,8 +68,12 @@ class State final {
                           },
                           [&](CancelEvent& e) { router_.cancel(e.request, now); },
                           [&](WorkerMessageEvent& e) {
-                            membership_changed_ |=
-                                !std::holds_alternative<wire::StepResult>(e.message);
+                            const bool is_result =
+                                std::holds_alternative<wire::StepResult>(e.message);
+                            membership_changed_ |= !is_result;
+                            if (is_result && oldest_result_ == TimePoint{}) {
+                              oldest_result_ = e.received;
+                            }
                             router_.on_message(e.worker, std::move(e.message), now);
                           },
                           [&](WorkerLostEvent& e) {
@@ -135,7 +140,8 @@ class State final {
     }
     const bool last = output.finish != wire::FinishReason::kNone;
     if (last) log_end(output, sink->second->label());
-    sink->second->on_output(std::move(output));
+    // Of a batch of results the oldest: what is measured by it is never too short.
+    sink->second->on_output(std::move(output), oldest_result_);
     if (last) sinks_.erase(sink);
     return last;
   }
@@ -172,6 +178,7 @@ class State final {
   std::uint64_t last_epoch_ = 0;
   std::uint64_t last_step_ = 0;
   std::uint32_t ready_replicas_ = 0;
+  TimePoint oldest_result_{};  ///< of the events in work
   bool membership_changed_ = false;
 };
 

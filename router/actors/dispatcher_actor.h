@@ -29,6 +29,7 @@ struct CancelEvent {
 struct WorkerMessageEvent {
   WorkerId worker = 0;
   wire::FromWorker message;
+  TimePoint received{};
 };
 struct WorkerLostEvent {
   WorkerId worker = 0;

@@ -51,18 +51,19 @@ RouterService::RouterService(RouterServiceOptions options)
 Status RouterService::open_worker_door(net::Context& context, const RouterServiceOptions& options) {
   ASSIGN_OR_RETURN(
       worker_door_,
-      WorkerDoor::open(
-          context, {.endpoints = options.worker_endpoints,
-                    .keys = options.keys,
-                    .on_message =
-                        [this](WorkerId worker, wire::FromWorker message) {
-                          dispatcher_->post_always(WorkerMessageEvent{worker, std::move(message)});
-                        },
-                    .on_lost =
-                        [this](WorkerId worker, std::string reason) {
-                          dispatcher_->post_always(WorkerLostEvent{worker, std::move(reason)});
-                        },
-                    .congested = [this] { return dispatcher_->congested(); }}));
+      WorkerDoor::open(context,
+                       {.endpoints = options.worker_endpoints,
+                        .keys = options.keys,
+                        .on_message =
+                            [this](WorkerId worker, wire::FromWorker message) {
+                              dispatcher_->post_always(
+                                  WorkerMessageEvent{worker, std::move(message), Clock::now()});
+                            },
+                        .on_lost =
+                            [this](WorkerId worker, std::string reason) {
+                              dispatcher_->post_always(WorkerLostEvent{worker, std::move(reason)});
+                            },
+                        .congested = [this] { return dispatcher_->congested(); }}));
   return {};
 }
 

@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "common/base/time.h"
 #include "router/core/stats.h"
 #include "router/core/types.h"
 
@@ -16,7 +17,8 @@ namespace brigade::router {
 class OutputSink {
  public:
   virtual ~OutputSink() = default;
-  virtual void on_output(Output output) = 0;
+  /// `result_at`: when the step's result that it comes of reached this process; the epoch: of none.
+  virtual void on_output(Output output, TimePoint result_at = {}) = 0;
   /// What the router's log calls the request besides its number: what its client calls it.
   [[nodiscard]] virtual std::string_view label() const { return ""; }
 };

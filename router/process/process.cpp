@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "router/process/process.h"
 
-#include <sys/resource.h>
 #include <unistd.h>
 
 #include <csignal>
@@ -11,6 +10,7 @@
 #include <thread>
 
 #include "common/base/file_watch.h"
+#include "common/base/files.h"
 #include "common/base/log.h"
 #include "common/base/signals.h"
 #include "common/base/strings.h"
@@ -33,14 +33,6 @@ namespace {
 constexpr Duration kIdleWait = std::chrono::hours(1);
 
 constexpr std::initializer_list<int> kSignals = {SIGINT, SIGTERM, SIGHUP};
-
-/// A connection is a file descriptor: the usual soft limit of 1024 is less than clients may want.
-void raise_file_limit() {
-  rlimit limit{};
-  if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
-  limit.rlim_cur = limit.rlim_max;
-  setrlimit(RLIMIT_NOFILE, &limit);
-}
 
 }  // namespace
 
@@ -88,6 +80,7 @@ Status RouterProcess::Impl::open(const RouterOptions& given) {
     parent = watch_parent(options.expected_parent);
     if (!parent.valid()) return cancelled("the expected parent is gone");
   }
+  // A connection is a descriptor: the usual soft limit of 1024 is less than clients may want.
   raise_file_limit();
   ASSIGN_OR_RETURN(folder, config::runtime_folder(options.runtime_dir));
   if (!options.keys.empty()) {

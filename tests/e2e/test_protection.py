@@ -134,6 +134,8 @@ def test_commands_reach_a_server_by_address_key_and_issuer(
     env = {**os.environ, "BRIGADE_API_KEY": key, "BRIGADE_CA_FILE": str(ca)}
     arguments = ("run", "--raw", "Hello", "--max-tokens", "3", "--http", server.url)
     assert run_cli(*arguments, env=env).returncode == 0
+    load = ("bench", "--requests", "4", "--output-tokens", "3", "--http", server.url)
+    assert run_cli(*load, env=env).returncode == 0
     untrusted = run_cli(*arguments, env={**os.environ, "BRIGADE_API_KEY": key})
     assert untrusted.returncode != 0 and "certificate verify failed" in untrusted.stderr
     keyless = run_cli(*arguments, env={**os.environ, "BRIGADE_CA_FILE": str(ca)})

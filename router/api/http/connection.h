@@ -74,7 +74,7 @@ class Connection final : public Exchange, public std::enable_shared_from_this<Co
 
   void reply(HttpReply reply) override;
   void begin_stream() override;
-  void send(std::string_view event) override;
+  void send(std::string_view event, TimePoint result_at) override;
   void end_stream(bool close) override;
   void count_tokens(std::uint32_t prompt, std::uint32_t completion) override;
   [[nodiscard]] RequestRecord& record() override { return record_; }
@@ -137,6 +137,8 @@ class Connection final : public Exchange, public std::enable_shared_from_this<Co
   std::string pending_;         ///< to be written after out_
   std::string out_;             ///< being written
   std::size_t written_ = 0;     ///< of out_
+  TimePoint pending_since_{};   ///< Exchange::send's result_at of the oldest event in pending_
+  TimePoint out_since_{};       ///< and in out_
   bool writing_ = false;
   bool finished_ = false;  ///< the answer is complete in pending_ and out_
   bool close_after_ = false;

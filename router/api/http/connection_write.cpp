@@ -70,12 +70,13 @@ void Connection::begin_stream() {
   pending_ += http_1_1_ ? "Transfer-Encoding: chunked\r\n\r\n" : "\r\n";
 }
 
-void Connection::send(std::string_view event) {
+void Connection::send(std::string_view event, TimePoint result_at) {
   if (phase_ != Phase::kWork || finished_) return;
   if (pending_.size() + event.size() > core_.options.max_stream_bytes && writing_) {
     ++core_.shared.counts.slow_clients;
     return reset();
   }
+  if (pending_since_ == TimePoint{}) pending_since_ = result_at;
   if (http_1_1_) {
     append_chunk(pending_, event);
   } else {
@@ -104,6 +105,7 @@ void Connection::flush() {
   writing_ = true;
   written_ = 0;
   out_.swap(pending_);
+  out_since_ = std::exchange(pending_since_, TimePoint{});
   last_progress_ = Clock::now();
   write_some();
 }
@@ -122,6 +124,10 @@ void Connection::on_write(bool failed, std::size_t size) {
   record_.bytes_sent += size;
   last_progress_ = Clock::now();
   if (written_ < out_.size()) return write_some();
+  if (out_since_ != TimePoint{}) {
+    const std::chrono::duration<double> took = last_progress_ - out_since_;
+    core_.shared.counts.delivery_s.observe(took.count());
+  }
   out_.clear();
   writing_ = false;
   if (!pending_.empty()) return flush();

@@ -7,9 +7,15 @@
 #include <string_view>
 #include <utility>
 
+#include "common/base/metrics.h"
 #include "router/api/http/gate.h"
 
 namespace brigade::router {
+
+/// Upper edges in seconds of what is done in microseconds when all goes well.
+inline constexpr std::array<double, 16> kDeliveryEdges = {
+    50e-6,  100e-6, 150e-6, 200e-6, 300e-6, 500e-6, 750e-6, 0.001,
+    1.5e-3, 2.5e-3, 5e-3,   10e-3,  25e-3,  100e-3, 1,      10};
 
 /// Events of a server since its start.
 struct HttpCounts {
@@ -21,6 +27,8 @@ struct HttpCounts {
   std::uint64_t handshakes_failed = 0;    ///< of TLS
   std::uint64_t slow_clients = 0;         ///< cut because they did not read, or sent too slowly
   std::uint64_t bytes_sent = 0;           ///< of answers, before TLS
+  /// From the arrival of a step's result to the end of the write that has its event.
+  Histogram delivery_s{kDeliveryEdges};
 };
 
 /// What the door itself counts, as it is at one moment.

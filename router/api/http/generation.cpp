@@ -72,9 +72,9 @@ class GenerationCall::Sink final : public OutputSink {
 
   [[nodiscard]] std::string_view label() const override { return label_; }
 
-  void on_output(Output output) override {
-    mailbox_->post([call = call_, index = index_, output = std::move(output)]() mutable {
-      call->on_output(index, std::move(output));
+  void on_output(Output output, TimePoint result_at) override {
+    mailbox_->post([call = call_, index = index_, result_at, output = std::move(output)]() mutable {
+      call->on_output(index, std::move(output), result_at);
     });
   }
 
@@ -137,11 +137,11 @@ void GenerationCall::answer_echo() {
   for (std::size_t i = 0; i < choices_.size(); ++i) {
     Output output{.finish = wire::FinishReason::kLength};
     output.usage.prompt_tokens = static_cast<std::uint32_t>(choices_[i].prompt->ids.size());
-    on_output(i, std::move(output));
+    on_output(i, std::move(output), /*result_at=*/{});
   }
 }
 
-void GenerationCall::on_output(std::size_t index, Output output) {
+void GenerationCall::on_output(std::size_t index, Output output, TimePoint result_at) {
   Choice& choice = choices_[index];
   if (is_end(output)) choice.finished = true;
   if (exchange_ == nullptr) return;
@@ -153,14 +153,14 @@ void GenerationCall::on_output(std::size_t index, Output output) {
   }
   if (is_failure(output)) return fail(failure_of(output));
   if (prepared_.answer.stream) {
-    stream_output(choice, std::move(output));
+    stream_output(choice, std::move(output), result_at);
   } else {
     collect_output(choice, std::move(output));
   }
   if (end && ++num_finished_ == choices_.size()) finish();
 }
 
-void GenerationCall::stream_output(Choice& choice, Output output) {
+void GenerationCall::stream_output(Choice& choice, Output output, TimePoint result_at) {
   choice.whole.usage.prompt_tokens = static_cast<std::uint32_t>(choice.prompt->ids.size());
   choice.whole.usage.completion_tokens += static_cast<std::uint32_t>(output.tokens.size());
   if (is_end(output)) choice.whole.usage = output.usage;
@@ -180,7 +180,7 @@ void GenerationCall::stream_output(Choice& choice, Output output) {
   event += "}\n\n";
   // The client may be cut in here: then exchange_ is null afterwards.
   const std::shared_ptr<Exchange> exchange = exchange_;
-  exchange->send(event);
+  exchange->send(event, result_at);
 }
 
 void GenerationCall::collect_output(Choice& choice, Output output) {

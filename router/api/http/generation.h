@@ -30,8 +30,8 @@ class GenerationCall final : public Call, public std::enable_shared_from_this<Ge
 
   void submit(PreparedGeneration prepared);
   void answer_echo();
-  void on_output(std::size_t index, Output output);
-  void stream_output(Choice& choice, Output output);
+  void on_output(std::size_t index, Output output, TimePoint result_at);
+  void stream_output(Choice& choice, Output output, TimePoint result_at);
   void collect_output(Choice& choice, Output output);
   void finish();
   void finish_stream();

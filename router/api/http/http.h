@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "common/base/time.h"
 #include "router/api/http/record.h"
 
 namespace brigade::router {
@@ -45,8 +46,8 @@ class Exchange {
   /// 200 with text/event-stream; chunks follow.
   virtual void begin_stream() = 0;
   /// One event, whole, as one chunk. A client that is too far behind is cut: on_gone() of the call
-  /// comes from here.
-  virtual void send(std::string_view event) = 0;
+  /// comes from here. `result_at`: when the result that it tells came from the worker, if one did.
+  virtual void send(std::string_view event, TimePoint result_at = {}) = 0;
   /// The orderly end of the stream; with `close` the connection ends too.
   virtual void end_stream(bool close) = 0;
   /// Tokens that the request has used, as they come: charged to its key.

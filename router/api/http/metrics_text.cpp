@@ -177,6 +177,10 @@ void add_door(Families& out, const DoorMetrics& door) {
     out.counter("brigade_http_refusals_total", "Requests that the keys did not let in, by reason.",
                 {{"reason", std::string(kRefusalNames[i])}}, as_double(door.refusals[i]));
   }
+  out.histogram("brigade_token_delivery_seconds",
+                "From the arrival of a step's result at the router to the moment that the system "
+                "has taken the client's bytes of it.",
+                {}, door.counts.delivery_s);
   out.gauge("brigade_http_connections", "Open connections.", {}, as_double(door.open_connections));
   out.counter("brigade_http_connections_total", "Connections taken.", {},
               as_double(door.counts.connections));

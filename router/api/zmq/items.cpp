@@ -20,7 +20,7 @@ Result<std::vector<std::int32_t>> chat_tokens(const ServedModel& model,
 
 }  // namespace
 
-void DoorSink::on_output(Output output) {
+void DoorSink::on_output(Output output, TimePoint /*result_at*/) {
   const bool last = output.finish != wire::FinishReason::kNone;
   if (broken_ && !last) return;
   if (broken_) {

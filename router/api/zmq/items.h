@@ -48,7 +48,7 @@ class DoorSink final : public OutputSink {
   DoorSink(std::shared_ptr<DoorOutbox> outbox, Service& service, RequestKey key)
       : outbox_(std::move(outbox)), service_(service), key_(key) {}
 
-  void on_output(Output output) override;
+  void on_output(Output output, TimePoint result_at) override;
 
  private:
   std::shared_ptr<DoorOutbox> outbox_;
