@@ -66,13 +66,9 @@ class JsonWriter final {
   }
   template <typename T>
   void write(const std::vector<T>& values) {
-    text_ += '[';
-    for (const T& value : values) {
-      if (&value != values.data()) text_ += ',';
-      write(value);
-    }
-    text_ += ']';
+    write_list(values);
   }
+  void write(const OutputTokens& values) { write_list(values); }
   template <typename T>
   void write(const std::map<std::string, T>& values) {
     text_ += '{';
@@ -94,6 +90,14 @@ class JsonWriter final {
   }
 
  private:
+  void write_list(const auto& values) {
+    text_ += '[';
+    for (const auto& value : values) {
+      if (&value != values.data()) text_ += ',';
+      write(value);
+    }
+    text_ += ']';
+  }
   void write_if_any(const auto& value) {
     if (value) {
       write(*value);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <boost/container/small_vector.hpp>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -57,12 +58,15 @@ struct Usage {
   std::uint32_t cached_tokens = 0;
 };
 
+/// One token comes at a time, nearly always: it takes no memory from the heap.
+using OutputTokens = boost::container::small_vector<wire::OutputToken, 1>;
+
 /// What a client gets, in order: scored prompt tokens first (when asked for), then pieces of text;
 /// the last one, and only it, has a finish reason.
 struct Output {
   RequestId request = 0;
-  std::string text;                       ///< whole characters; empty when held back
-  std::vector<wire::OutputToken> tokens;  ///< new output tokens
+  std::string text;     ///< whole characters; empty when held back
+  OutputTokens tokens;  ///< new output tokens
   /// Beside `tokens`, when logprobs are asked for: raw bytes of each.
   std::vector<std::string> token_texts;
   /// When num_prompt_logprobs >= 0: all of them, once.

@@ -2,6 +2,7 @@
 #include "router/api/http/generation.h"
 
 #include <atomic>
+#include <span>
 #include <utility>
 
 #include "common/base/strings.h"
@@ -29,10 +30,12 @@ constexpr std::size_t kScoreBytes = 32;
 /// About what the output adds to an answer.
 std::size_t answer_bytes(const Output& output) {
   std::size_t scores = 0;
-  for (const auto* tokens : {&output.tokens, &output.prompt_tokens}) {
-    for (const wire::OutputToken& token : *tokens)
+  const auto add = [&scores](std::span<const wire::OutputToken> tokens) {
+    for (const wire::OutputToken& token : tokens)
       scores += 1 + token.top.size();
-  }
+  };
+  add(output.tokens);
+  add(output.prompt_tokens);
   return output.text.size() + scores * kScoreBytes;
 }
 
@@ -53,8 +56,8 @@ std::string label_of(const RequestRecord& record) {
                                     : str_cat(record.request_id, ", ", record.traceparent);
 }
 
-template <typename T>
-void append_all(std::vector<T>& to, std::vector<T>&& from) {
+template <typename Vector>
+void append_all(Vector& to, Vector&& from) {
   to.insert(to.end(), std::make_move_iterator(from.begin()), std::make_move_iterator(from.end()));
 }
 

@@ -53,7 +53,8 @@ std::vector<wire::FromRouter> to_messages(std::uint64_t request, Output output) 
   if (!output.text.empty() || !output.tokens.empty() || !output.prompt_tokens.empty()) {
     messages.push_back(wire::Chunk{.request = request,
                                    .text = std::move(output.text),
-                                   .tokens = std::move(output.tokens),
+                                   .tokens = {std::make_move_iterator(output.tokens.begin()),
+                                              std::make_move_iterator(output.tokens.end())},
                                    .token_texts = std::move(output.token_texts),
                                    .prompt_tokens = std::move(output.prompt_tokens)});
   }
