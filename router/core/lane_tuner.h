@@ -12,6 +12,10 @@ namespace brigade::router {
 /// fewer sequences each, are tried. They are kept when stages are then busier and the replica gives
 /// no fewer tokens: more steps have more room for prompts.
 ///
+/// With too few sequences for more lanes, the last stage's steps tell whether the way to the router
+/// holds them up: they then come in bunches, as many as were in flight, with a gap in between.
+/// More steps of each sequence in flight close it; they are tried and kept in the same way.
+///
 /// Judges windows of steps: one to look, some to settle after a change, one to compare. A try that
 /// gains nothing is taken back, and the next one waits twice as long.
 class LaneTuner final {
@@ -31,18 +35,28 @@ class LaneTuner final {
   void reset();
 
   [[nodiscard]] std::uint32_t num_lanes() const { return num_lanes_; }
+  /// Steps that may be in flight, where two a lane are fewer.
+  [[nodiscard]] std::uint32_t num_steps_ahead() const { return num_steps_ahead_; }
 
  private:
   enum class Phase : std::uint8_t { kLooking, kSettling, kComparing };
-  void end_window(double rate, double busy, std::uint32_t num_sequences);
+  /// Of a window of steps.
+  struct Window {
+    double rate = 0;  ///< tokens a second
+    double busy = 0;
+    double gaps = 0;  ///< mean time between steps over the least
+  };
+  void end_window(const Window& window, std::uint32_t num_sequences);
+  [[nodiscard]] bool start_try(const Window& window, std::uint32_t num_sequences);
 
   std::uint32_t num_stages_;
   std::uint32_t max_lanes_;
   std::uint32_t num_lanes_;
   Phase phase_ = Phase::kLooking;
+  std::uint32_t num_steps_ahead_ = 0;
   std::uint32_t lanes_before_ = 0;  ///< the try
-  double rate_before_ = 0;          ///< tokens a second
-  double busy_before_ = 0;
+  std::uint32_t ahead_before_ = 0;
+  Window before_;
   std::uint32_t windows_to_wait_ = 0;
   std::uint32_t next_wait_ = 1;
 
@@ -50,6 +64,7 @@ class LaneTuner final {
   std::uint64_t compute_us_ = 0;
   std::uint64_t wait_us_ = 0;
   std::uint64_t num_samples_ = 0;
+  std::uint64_t least_us_ = 0;  ///< from the end of a step to the end of the next
   TimePoint began_ = TimePoint::min();
 };
 

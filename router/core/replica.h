@@ -33,8 +33,9 @@ class ResultSink {
 /// A sequence is in one lane from its first decode on; P stages have P lanes (more where the
 /// LaneTuner finds that it pays). A lane has at most two steps of decodes in flight: the second is
 /// issued before the first one's tokens are back (kTokenFromSample), which hides the router's round
-/// trip. Ranks run steps in order, and a step that waits for a sample holds up those behind it; so
-/// lanes take turns, and only a lane that has nothing in flight may come out of turn:
+/// trip (again more where the LaneTuner finds that two do not). Ranks run steps in order, and a
+/// step that waits for a sample holds up those behind it; so lanes take turns, and only a lane that
+/// has nothing in flight may come out of turn:
 ///
 // clang-format off
 ///     stage 0   |a1|b1|c1|a2|b2|c2|a3|
@@ -112,7 +113,7 @@ class Replica final {
   void audit_when_idle(TimePoint now);
 
  private:
-  static constexpr std::uint32_t kMaxLaneSteps = 2;
+  static constexpr std::uint32_t kMaxLaneSteps = 2;  ///< unless there are few lanes
 
   struct Lane {
     std::vector<std::uint32_t> slots;  ///< of its sequences, in the order in which they joined
@@ -131,6 +132,9 @@ class Replica final {
   }
   [[nodiscard]] bool has_prompt() const;
   [[nodiscard]] bool has_decode(const Lane& lane) const;
+  [[nodiscard]] bool is_full(const Lane& lane) const {
+    return lane.in_flight >= kMaxLaneSteps && flight_.size() >= tuner_.num_steps_ahead();
+  }
   [[nodiscard]] bool build(std::uint32_t lane, TimePoint now, wire::StepCommand& command);
   void add_decodes(Lane& lane, class StepBuilder& builder, std::uint32_t& budget);
   [[nodiscard]] std::uint32_t prefill_budget(const Lane& lane, std::uint32_t room) const;

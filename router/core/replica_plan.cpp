@@ -35,7 +35,7 @@ bool Replica::plan(TimePoint now, wire::StepCommand& command) {
     if (!has_decode(lane)) {
       // Chunks wait for no sample. One step more than there are lanes hides the way to the router.
       if (!prompts || (lane.in_flight > 0 && flight_.size() > lane_order_.size())) continue;
-    } else if (lane.in_flight > 0 && (blocked || lane.in_flight >= kMaxLaneSteps)) {
+    } else if (lane.in_flight > 0 && (blocked || is_full(lane))) {
       blocked = true;
       continue;
     }
@@ -113,8 +113,9 @@ std::uint32_t Replica::prefill_budget(const Lane& lane, std::uint32_t room) cons
   return static_cast<std::uint32_t>(std::clamp(rows, least, static_cast<double>(room)));
 }
 
-/// Where the prompts that wait are more than the budget, the one that was admitted first gets half
-/// of it at least, so that it comes to its end; the rest goes to the shortest ones.
+/// Where the prompts that wait are more than the budget, the one that was admitted first gets a
+/// third of it, so that it comes to its end; the rest goes to the shortest ones. What these leave
+/// stays unused: a short prompt is not to wait for a long one's rows in its own step.
 void Replica::add_prefills(std::uint32_t lane, StepBuilder& builder, std::uint32_t budget) {
   scratch_.clear();
   std::uint64_t total = 0;
@@ -126,9 +127,7 @@ void Replica::add_prefills(std::uint32_t lane, StepBuilder& builder, std::uint32
   if (scratch_.empty()) return;
   std::uint32_t share = budget;
   if (total > budget) {
-    const std::uint64_t of_others = total - sequences_[scratch_.front()].prefill_left();
-    const std::uint32_t half = (budget + 1) / 2;
-    share = of_others < half ? budget - static_cast<std::uint32_t>(of_others) : half;
+    if (total > sequences_[scratch_.front()].prefill_left()) share = (budget + 2) / 3;
     std::sort(scratch_.begin() + 1, scratch_.end(), [this](std::uint32_t a, std::uint32_t b) {
       const Sequence& first = sequences_[a];
       const Sequence& second = sequences_[b];

@@ -79,4 +79,46 @@ TEST_CASE("there are never more lanes than sequences") {
   CHECK_EQ(tuner.num_lanes(), 3);
 }
 
+TEST_CASE("with one sequence steps are put ahead until they come without gaps") {
+  // A pass of two stages takes 2 ms, the way to the router and back 10 ms: of the steps in flight
+  // the first comes 12 ms after the last one before, the others 2 ms after each other.
+  LaneTuner tuner(2, 32);
+  TimePoint now{std::chrono::seconds(1)};
+  std::uint32_t in_bunch = 0;
+  for (int i = 0; i < 500; ++i) {
+    const std::uint32_t in_flight = std::max(2U, tuner.num_steps_ahead());
+    in_bunch = in_bunch + 1 >= in_flight ? 0 : in_bunch + 1;
+    const std::uint32_t gap_us =
+        in_bunch == 0 ? std::max(12'000 - 2000 * (in_flight - 1), 2000U) : 2000;
+    now += microseconds(gap_us);
+    tuner.on_step({.compute_us = 1000, .wait_us = gap_us - 1000, .num_samples = 1, .ended = now},
+                  1);
+  }
+  CHECK_EQ(tuner.num_lanes(), 2);
+  CHECK_EQ(tuner.num_steps_ahead(), 6);
+  tuner.reset();
+  CHECK_EQ(tuner.num_steps_ahead(), 0);
+}
+
+TEST_CASE("without gaps no steps are put ahead, and steps ahead that gain nothing are taken back") {
+  LaneTuner even(2, 32);
+  LaneTuner uneven(2, 32);
+  TimePoint now{std::chrono::seconds(1)};
+  std::uint32_t num_tries = 0;
+  for (std::uint32_t i = 0; i < 20'000; ++i) {
+    now += microseconds(2000);
+    const LaneTuner::Step step{.compute_us = 1000, .wait_us = 1000, .num_samples = 1, .ended = now};
+    even.on_step(step, 1);
+    LaneTuner::Step noisy = step;
+    noisy.wait_us += i % 2 == 0 ? 500 : 0;
+    const std::uint32_t before = uneven.num_steps_ahead();
+    uneven.on_step(noisy, 1);
+    num_tries += uneven.num_steps_ahead() > before ? 1 : 0;
+    CHECK_LE(uneven.num_steps_ahead(), 3);
+  }
+  CHECK_EQ(even.num_steps_ahead(), 0);
+  CHECK_GE(num_tries, 3);
+  CHECK_LE(num_tries, 12);
+}
+
 }  // namespace brigade::router
