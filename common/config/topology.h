@@ -45,6 +45,7 @@ struct Topology {
     std::uint64_t max_queued_requests_per_tenant = 4096;
     std::uint64_t max_queued_tokens_per_tenant = 8'000'000;
     std::uint32_t max_queue_delay_ms = 30'000;
+    std::uint32_t overload_calm_ms = 2'000;
     std::vector<std::uint32_t> bucket_edges = {128, 512, 2048};
     std::uint32_t queue_ageing_ms = 2000;
     std::map<std::string, std::uint32_t> tenant_weights = {};

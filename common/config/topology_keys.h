@@ -96,6 +96,11 @@ void visit_limits(Topology& t, Visitor& visit) {
             "A request that would wait longer, as fast as the queue empties now, gets 429 at once.",
             1, kMaxU32},
         t.limits.max_queue_delay_ms);
+  visit(Key{"limits.overload_calm_ms",
+            "A tenant refused for that is held to an eighth of what runs until its queue has been "
+            "empty for a third of this.",
+            0, kMaxU32},
+        t.limits.overload_calm_ms);
   visit(Key{"limits.bucket_edges",
             "Prompt lengths (without what is cached) that part the waiting requests into buckets, "
             "rising.",

@@ -11,6 +11,7 @@ namespace {
 
 constexpr double kMaxRetryAfterS = 60;
 constexpr std::uint32_t kUnknownRetryAfterS = 5;
+constexpr std::uint32_t kStandingPart = 8;  ///< of the slots, one in so many
 
 Status full(std::uint64_t count, const char* what, std::uint64_t limit) {
   return resource_exhausted(
@@ -40,11 +41,28 @@ Status check_queue_bounds(const RouterConfig& config, const QueueLoad& load, std
     return resource_exhausted(str_cat("the queue is too long: this request would wait for about ",
                                       *load.wait_s, " s, at most ", longest_s));
   }
+  if (load.standing && load.tenant_requests >= load.standing->requests &&
+      *load.wait_s > load.standing->wait_s) {
+    return resource_exhausted(
+        str_cat("there is more to do than can be done: this request would wait for about ",
+                *load.wait_s, " s, at most ", load.standing->wait_s, " while the queue stands"));
+  }
   if (*load.wait_s > deadline_s) {
     return resource_exhausted(str_cat("the queue is too long: this request would wait for about ",
                                       *load.wait_s, " s, past its deadline of ", deadline_s));
   }
   return {};
+}
+
+std::uint64_t may_always_wait(std::uint32_t max_seqs) {
+  return std::clamp(max_seqs / kStandingPart, 4U, 16U);
+}
+
+std::optional<StandingBound> standing_bound(const DrainRate& rate, Slots slots, TimePoint now) {
+  const double most = static_cast<double>(slots.in_use) / kStandingPart;
+  const std::optional<double> wait_s = rate.seconds_for_requests(most, now);
+  if (!wait_s) return std::nullopt;
+  return StandingBound{.requests = slots.may_wait, .wait_s = *wait_s};
 }
 
 std::uint32_t retry_after_s(std::optional<double> wait_s) {

@@ -5,11 +5,19 @@
 #include <optional>
 
 #include "common/base/status.h"
+#include "router/core/drain_rate.h"
 #include "router/core/router.h"
 
 namespace brigade::router {
 
-/// What a new request would find, over all models but for `wait_s`.
+/// Of a tenant's queue that stands (FairQueue::is_overload): who finds so many requests of the
+/// tenant waiting and would itself wait for longer is refused.
+struct StandingBound {
+  std::uint64_t requests = 0;
+  double wait_s = 0;
+};
+
+/// What a new request would find, over all models but for `wait_s` and `standing`.
 struct QueueLoad {
   std::uint64_t requests = 0;
   std::uint64_t tokens = 0;  ///< as charged: uncached prompt and expected output
@@ -17,6 +25,7 @@ struct QueueLoad {
   std::uint64_t tenant_tokens = 0;
   /// FairQueue::tokens_ahead() over the measured drain rate; nothing while that is not known.
   std::optional<double> wait_s;
+  std::optional<StandingBound> standing;  ///< nothing: it does not stand, or the rate is not known
 };
 
 /// Whether a request of `cost` tokens may join the queue: its bounds by requests and tokens, in all
@@ -24,10 +33,26 @@ struct QueueLoad {
 ///
 ///     tokens ahead of it / drain rate <= min(max_queue_delay, time to its deadline)
 ///
-/// so that under overload what is accepted is served about as soon as below it, and nothing is
-/// accepted that would expire in the queue. kResourceExhausted says which bound it is.
+/// and the standing bound under overload: so what is accepted is then served about as
+/// soon as below it, and nothing is accepted that would expire in the queue. kResourceExhausted
+/// says which bound it is.
 [[nodiscard]] Status check_queue_bounds(const RouterConfig& config, const QueueLoad& load,
                                         std::uint64_t cost, Duration to_deadline);
+
+/// Of a model's replicas that take requests.
+struct Slots {
+  std::uint64_t in_use = 0;
+  std::uint64_t may_wait = 0;  ///< may_always_wait() of all
+};
+
+/// Requests that may wait for a replica of `max_seqs` slots though the queue stands.
+[[nodiscard]] std::uint64_t may_always_wait(std::uint32_t max_seqs);
+
+/// A queue that does not empty serves no one the sooner: it need only keep the replicas from
+/// running dry. So a request may wait for as long as an eighth of what runs takes to be placed: by
+/// Little's law that adds an eighth to the time that requests take.
+[[nodiscard]] std::optional<StandingBound> standing_bound(const DrainRate& rate, Slots slots,
+                                                          TimePoint now);
 
 /// For Retry-After: when what is ahead of the request now has been placed, in whole seconds in
 /// [1, 60] (openai clients do not wait longer); 5 while the rate is not known.

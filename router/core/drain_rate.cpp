@@ -34,13 +34,25 @@ void DrainRate::observe(std::uint64_t num_placed, std::uint64_t tokens_placed, b
   since_ = now;
 }
 
-std::optional<double> DrainRate::seconds_for(std::uint64_t tokens, TimePoint now) const {
-  if (tokens == 0) return 0;
+std::optional<double> DrainRate::seconds_seen(TimePoint now) const {
   // Time without a placement counts as soon as it is longer than usual.
   const double interval = placements_ > 0 ? seconds_ / placements_ : 0;
   const double seconds = seconds_ + std::max(0.0, waited_s(now) - interval);
   if (seconds < kMinSeconds || placements_ < kMinPlacements) return std::nullopt;
-  return static_cast<double>(tokens) * seconds / tokens_;
+  return seconds;
+}
+
+std::optional<double> DrainRate::seconds_for(std::uint64_t tokens, TimePoint now) const {
+  if (tokens == 0) return 0;
+  const std::optional<double> seconds = seconds_seen(now);
+  if (!seconds) return std::nullopt;
+  return static_cast<double>(tokens) * *seconds / tokens_;
+}
+
+std::optional<double> DrainRate::seconds_for_requests(double count, TimePoint now) const {
+  const std::optional<double> seconds = seconds_seen(now);
+  if (!seconds) return std::nullopt;
+  return count * *seconds / placements_;
 }
 
 }  // namespace brigade::router

@@ -19,9 +19,12 @@ class DrainRate final {
   /// Seconds until so many tokens are placed; nothing until half a second and four placements have
   /// been seen.
   [[nodiscard]] std::optional<double> seconds_for(std::uint64_t tokens, TimePoint now) const;
+  /// Seconds until so many requests are placed, as they were of late; nothing as above.
+  [[nodiscard]] std::optional<double> seconds_for_requests(double count, TimePoint now) const;
 
  private:
   [[nodiscard]] double waited_s(TimePoint now) const;
+  [[nodiscard]] std::optional<double> seconds_seen(TimePoint now) const;
 
   double tokens_ = 0;
   double placements_ = 0;

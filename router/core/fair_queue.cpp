@@ -44,6 +44,7 @@ std::uint64_t FairQueue::find_or_add_tenant(const std::string& name) {
   Tenant& tenant = tenants_[next_tenant_];
   tenant.name = name;
   tenant.weight = weight_of(name);
+  tenant.credit = BurstCredit(options_.calm);
   tenant.served = floor_;
   rank(next_tenant_, tenant);
   return next_tenant_++;
@@ -79,7 +80,10 @@ void FairQueue::push(QueueItem item) {
   const std::uint64_t number = find_or_add_tenant(item.tenant);
   Tenant& tenant = tenants_.at(number);
   unrank(number, tenant);
-  if (tenant.size == 0) tenant.served = std::max(tenant.served, floor_);
+  if (tenant.size == 0) {
+    tenant.served = std::max(tenant.served, floor_);
+    tenant.credit.observe(/*waiting=*/true, item.since);
+  }
   Level& level = tenant.levels[item.priority];
   if (level.size == 0) level.buckets.resize(bucket_sizes_.size());
   const std::size_t index = bucket_of(item.num_uncached);
@@ -117,7 +121,7 @@ void FairQueue::push_front(QueueItem item) {
   front_.emplace(order, std::move(item));
 }
 
-QueueItem FairQueue::take(const Place& place) {
+QueueItem FairQueue::take(const Place& place, TimePoint now) {
   QueueItem item;
   if (place.bucket == kFront) {
     item = std::move(front_.extract(place.order).mapped());
@@ -130,7 +134,7 @@ QueueItem FairQueue::take(const Place& place) {
     item = std::move(bucket.items.extract(place.order).mapped());
     bucket.tokens -= item.cost;
     tenant.tokens -= item.cost;
-    --tenant.size;
+    if (--tenant.size == 0) tenant.credit.observe(/*waiting=*/false, now);
     if (--level.size == 0) tenant.levels.erase(place.priority);
     rank(place.tenant, tenant);
   }
@@ -140,10 +144,10 @@ QueueItem FairQueue::take(const Place& place) {
   return item;
 }
 
-bool FairQueue::remove(RequestId id) {
+bool FairQueue::remove(RequestId id, TimePoint now) {
   const auto it = places_.find(id);
   if (it == places_.end()) return false;
-  take(Place(it->second));
+  take(Place(it->second), now);
   raise_floor();
   return true;
 }
@@ -232,22 +236,22 @@ std::optional<FairQueue::Place> FairQueue::offer_tenant(std::uint64_t number, co
 }
 
 QueueItem FairQueue::take_charged(const Place& place, std::uint64_t cost, TimePoint now) {
-  QueueItem item = take(place);
+  QueueItem item = take(place, now);
   charge(place, cost, now);
   item.cost = cost;
   return item;
 }
 
-std::optional<QueueItem> FairQueue::pop_front(const Offer& offer) {
+std::optional<QueueItem> FairQueue::pop_front(const Offer& offer, TimePoint now) {
   int left = kFrontTried;
   for (auto it = front_.begin(); it != front_.end() && left > 0; ++it, --left) {
-    if (offer(it->second)) return take(Place{.bucket = kFront, .order = it->first});
+    if (offer(it->second)) return take(Place{.bucket = kFront, .order = it->first}, now);
   }
   return std::nullopt;
 }
 
 std::optional<QueueItem> FairQueue::pop(const Offer& offer, TimePoint now) {
-  if (std::optional<QueueItem> item = pop_front(offer)) return item;
+  if (std::optional<QueueItem> item = pop_front(offer, now)) return item;
   int tenants_left = kTenantsTried;
   for (auto it = active_.begin(); it != active_.end() && tenants_left > 0; ++it, --tenants_left) {
     std::uint64_t cost = 0;
@@ -262,7 +266,7 @@ std::optional<QueueItem> FairQueue::pop_one(RequestId id, const Offer& offer, Ti
   const Place place = places_.at(id);
   if (place.bucket == kFront) {
     if (!offer(front_.at(place.order))) return std::nullopt;
-    return take(place);
+    return take(place, now);
   }
   const Level& level = tenants_.at(place.tenant).levels.at(place.priority);
   const auto cost = offer(level.buckets[place.bucket].items.at(place.order));
@@ -286,6 +290,16 @@ std::uint64_t FairQueue::tokens_ahead(const QueueItem& item) const {
   const bool is_active = tenant != nullptr && tenant->size > 0;
   const std::uint64_t all_weights = active_weight_ + (is_active ? 0 : weight);
   return std::min(tokens_, front_tokens_ + own * all_weights / weight);
+}
+
+void FairQueue::set_overload(const std::string& name, TimePoint now) {
+  const auto it = tenant_numbers_.find(name);
+  if (it != tenant_numbers_.end()) tenants_.at(it->second).credit.exhaust(now);
+}
+
+bool FairQueue::is_overload(const std::string& name, TimePoint now) const {
+  const Tenant* tenant = find_tenant(name);
+  return tenant != nullptr && tenant->credit.is_overload(now);
 }
 
 std::size_t FairQueue::tenant_size(const std::string& name) const {

@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "router/core/burst_credit.h"
 #include "router/core/types.h"
 
 namespace brigade::router {
@@ -57,6 +58,7 @@ class FairQueue final {
     std::vector<std::uint32_t> bucket_edges;            ///< tokens, ascending, at most 62
     Duration ageing = Duration::zero();                 ///< of one step of priority
     std::map<std::string, std::uint32_t> weights = {};  ///< of tenants; others have 1
+    Duration calm = Duration::zero();                   ///< set_overload()
   };
   explicit FairQueue(Options options);
 
@@ -65,7 +67,7 @@ class FairQueue final {
   /// charged again.
   void push_front(QueueItem item);
   /// False when it is not here.
-  bool remove(RequestId id);
+  bool remove(RequestId id, TimePoint now);
 
   /// What to charge for the request if it is taken now; nothing when it does not fit anywhere.
   using Offer = std::function<std::optional<std::uint64_t>(const QueueItem&)>;
@@ -81,6 +83,12 @@ class FairQueue final {
   /// its own tenant those of more urgent levels and, of each bucket of its level, as many as its
   /// own bucket has; for each of them what the others' weights give the others, of what they have.
   [[nodiscard]] std::uint64_t tokens_ahead(const QueueItem& item) const;
+
+  /// A request of the tenant has been refused because it would have waited too long: the tenant
+  /// sends more than its share, until its queue has been empty for long enough (BurstCredit). One
+  /// that sends less never gets there, whatever others do.
+  void set_overload(const std::string& tenant, TimePoint now);
+  [[nodiscard]] bool is_overload(const std::string& tenant, TimePoint now) const;
 
   [[nodiscard]] std::size_t size() const { return places_.size(); }
   [[nodiscard]] bool empty() const { return places_.empty(); }
@@ -126,7 +134,8 @@ class FairQueue final {
     std::uint64_t served = 0;  ///< virtual counter, in tokens x kUnit / weight
     std::size_t size = 0;
     std::uint64_t tokens = 0;
-    std::uint64_t num_running = 0;         ///< taken and not settled
+    std::uint64_t num_running = 0;  ///< taken and not settled
+    BurstCredit credit{Duration::zero()};
     std::map<std::int32_t, Level> levels;  ///< by priority, none empty
   };
   struct Place {
@@ -144,9 +153,9 @@ class FairQueue final {
   void unrank(std::uint64_t number, const Tenant& tenant);
   void rank(std::uint64_t number, const Tenant& tenant);
   void raise_floor();
-  QueueItem take(const Place& place);
+  QueueItem take(const Place& place, TimePoint now);
   void charge(const Place& place, std::uint64_t cost, TimePoint now);
-  std::optional<QueueItem> pop_front(const Offer& offer);
+  std::optional<QueueItem> pop_front(const Offer& offer, TimePoint now);
   QueueItem take_charged(const Place& place, std::uint64_t cost, TimePoint now);
   std::optional<Place> offer_tenant(std::uint64_t number, const Offer& offer,
                                     std::uint64_t& cost) const;

@@ -47,6 +47,7 @@ class Ledger final {
 
   /// The time of what follows.
   void set_now(TimePoint now) { now_ = now; }
+  [[nodiscard]] TimePoint now() const { return now_; }
 
   /// `request.id` must be new. Returns it in state queued.
   LiveRequest& accept(std::unique_ptr<LiveRequest> request);

@@ -36,6 +36,10 @@ struct RouterConfig {
   std::uint64_t max_queued_tokens_per_tenant = 8'000'000;
   /// Who would wait longer, by the measured drain rate, is refused.
   Duration max_queue_delay = std::chrono::seconds(30);
+  /// A tenant refused for that is overloaded: who would wait for longer than an eighth of what runs
+  /// takes to be placed is refused too (standing_bound), until its queue has been empty for a third
+  /// of this.
+  Duration overload_calm = std::chrono::seconds(2);
   /// What a tenant gets while others wait too, beside the 1 of those that are not listed.
   std::map<std::string, std::uint32_t> tenant_weights;
 

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "router/core/admission.h"
 #include "router/core/cluster.h"
 #include "router/core/dispatcher.h"
 #include "router/core/drain_rate.h"
@@ -23,15 +24,16 @@ namespace brigade::router {
 struct Router::Impl final : ResultSink {
   Impl(RouterConfig router_config, Cluster::Models served_models);
 
-  // router.cpp: clients
+  // router_submit.cpp: clients
   void submit(Request request, TimePoint now);
   /// Whether there is a replica to wait for.
   Status check_serving(const Request& request, std::size_t model_index,
                        std::uint32_t& retry_after_s) const;
-  Status check_room(const LiveRequest& request, TimePoint now, std::uint32_t& retry_after_s) const;
+  Status check_room(const LiveRequest& request, TimePoint now, std::uint32_t& retry_after_s);
   std::unique_ptr<LiveRequest> make_request(Request&& request, std::size_t model_index,
                                             wire::GenerationParams params, TimePoint now) const;
   [[nodiscard]] std::int64_t max_kv_tokens(std::size_t model_index) const;
+  [[nodiscard]] Slots slots_of(std::size_t model_index) const;
   [[nodiscard]] std::uint64_t queued_requests() const;
   [[nodiscard]] std::uint64_t queued_tokens() const;
   [[nodiscard]] QueueItem queue_item(const LiveRequest& request, TimePoint now) const;
@@ -70,7 +72,7 @@ struct Router::Impl final : ResultSink {
   PlacementTargets targets;                                ///< the same ones
   std::vector<std::string> last_loss;                      ///< [models] how its last replica went
   std::set<ReplicaId> dirty;                               ///< may have a step to plan
-  std::vector<DrainRate> drain_rates;                      ///< [models]
+  std::vector<DrainRate> drain_rates;  ///< [models]
   Actions actions;
   bool closed = false;
   std::optional<Trace> trace;

@@ -33,8 +33,8 @@ void visit_fields(auto&& visit, Is<RouterConfig> auto& value) {
   auto& [tp_size, pp_size, max_replicas, activations, kv_type, max_kv_blocks, step_tokens, max_seqs,
          prefix_cache, bucket_edges, queue_ageing, max_queued_requests, max_queued_tokens,
          max_queued_requests_per_tenant, max_queued_tokens_per_tenant, max_queue_delay,
-         tenant_weights, default_deadline, heartbeat_timeout, load_timeout, step_timeout,
-         collective_timeout_ms, max_fail_overs, sim, schema_hash, seed] = value;
+         overload_calm, tenant_weights, default_deadline, heartbeat_timeout, load_timeout,
+         step_timeout, collective_timeout_ms, max_fail_overs, sim, schema_hash, seed] = value;
   visit("tp_size", tp_size, "pp_size", pp_size, "max_replicas", max_replicas);
   visit("activations", activations, "kv_type", kv_type, "max_kv_blocks", max_kv_blocks);
   visit("step_tokens", step_tokens, "max_seqs", max_seqs, "prefix_cache", prefix_cache);
@@ -42,7 +42,8 @@ void visit_fields(auto&& visit, Is<RouterConfig> auto& value) {
   visit("max_queued_requests", max_queued_requests, "max_queued_tokens", max_queued_tokens);
   visit("max_queued_requests_per_tenant", max_queued_requests_per_tenant);
   visit("max_queued_tokens_per_tenant", max_queued_tokens_per_tenant);
-  visit("max_queue_delay", max_queue_delay, "tenant_weights", tenant_weights);
+  visit("max_queue_delay", max_queue_delay, "overload_calm", overload_calm);
+  visit("tenant_weights", tenant_weights);
   visit("default_deadline", default_deadline, "heartbeat_timeout", heartbeat_timeout);
   visit("load_timeout", load_timeout, "step_timeout", step_timeout);
   visit("collective_timeout_ms", collective_timeout_ms, "max_fail_overs", max_fail_overs);

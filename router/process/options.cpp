@@ -56,6 +56,7 @@ RouterConfig make_router_config(const config::Topology& topology) {
   config.max_queued_requests_per_tenant = topology.limits.max_queued_requests_per_tenant;
   config.max_queued_tokens_per_tenant = topology.limits.max_queued_tokens_per_tenant;
   config.max_queue_delay = ms(topology.limits.max_queue_delay_ms);
+  config.overload_calm = ms(topology.limits.overload_calm_ms);
   config.queue_ageing = ms(topology.limits.queue_ageing_ms);
   config.tenant_weights = topology.limits.tenant_weights;
   config.default_deadline = ms(topology.timeouts.request_ms);

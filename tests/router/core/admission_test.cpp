@@ -27,6 +27,8 @@ TEST_CASE("each bound of the queue refuses by its name, and what is within all i
       {"5 requests of yours wait", [](QueueLoad& load) { load.tenant_requests = 5; }},
       {"401 tokens of yours wait", [](QueueLoad& load) { load.tenant_tokens = 401; }},
       {"wait for about 3.5 s, at most 3", [](QueueLoad& load) { load.wait_s = 3.5; }},
+      {"wait for about 3 s, at most 2.5 while the queue stands",
+       [](QueueLoad& load) { load.standing = {.requests = 4, .wait_s = 2.5}; }},
   };
   for (const Case& test : cases) {
     QueueLoad load = kRoom;
@@ -40,6 +42,33 @@ TEST_CASE("each bound of the queue refuses by its name, and what is within all i
   QueueLoad unknown = kRoom;
   unknown.wait_s.reset();
   CHECK(check_queue_bounds(config, unknown, 100, seconds(2)).ok());
+}
+
+TEST_CASE("a queue that stands may make a request wait for an eighth of what runs") {
+  DrainRate rate;
+  TimePoint now{seconds(100)};
+  CHECK_FALSE(standing_bound(rate, {.in_use = 64, .may_wait = 8}, now).has_value());
+  for (int i = 0; i < 50; ++i) {
+    now += std::chrono::milliseconds(100);
+    rate.observe(2, 500, /*waiting=*/true, now);
+  }
+  // One is placed each 50 ms.
+  const auto bound = standing_bound(rate, {.in_use = 64, .may_wait = 8}, now);
+  CHECK_EQ(bound->wait_s, doctest::Approx(8 * 0.05).epsilon(0.05));
+  CHECK_EQ(bound->requests, 8);
+  // Within either of its parts a request is let in.
+  QueueLoad load{.tenant_requests = 8, .wait_s = 0.6, .standing = bound};
+  CHECK_FALSE(check_queue_bounds({}, load, 100, seconds(60)).ok());
+  load.tenant_requests = 7;
+  CHECK(check_queue_bounds({}, load, 100, seconds(60)).ok());
+  load = {.tenant_requests = 8, .wait_s = 0.3, .standing = bound};
+  CHECK(check_queue_bounds({}, load, 100, seconds(60)).ok());
+}
+
+TEST_CASE("an eighth of a replica's slots may always wait, at least 4 and at most 16") {
+  CHECK_EQ(may_always_wait(1), 4);
+  CHECK_EQ(may_always_wait(64), 8);
+  CHECK_EQ(may_always_wait(256), 16);
 }
 
 TEST_CASE("Retry-After is the wait in whole seconds, between 1 and 60") {

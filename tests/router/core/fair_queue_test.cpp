@@ -260,6 +260,26 @@ TEST_CASE("one that a place was kept for goes out of turn, and is charged") {
   queue.audit();
 }
 
+TEST_CASE("a tenant's overload is its own, and ends with a calm of its queue") {
+  FairQueue::Options options = options_of();
+  options.calm = seconds(3);
+  FairQueue queue(options);
+  const auto after = [](int ms) { return kStart + milliseconds(ms); };
+  queue.set_overload("flood", kStart);  // nothing of it is here or runs
+  CHECK_FALSE(queue.is_overload("flood", kStart));
+  queue.push(item_of(1, "flood", 90));
+  queue.push(item_of(2, "flood", 90));
+  queue.push(item_of(3, "small", 90));
+  queue.set_overload("flood", after(100));
+  CHECK(queue.is_overload("flood", after(9000)));
+  CHECK_FALSE(queue.is_overload("small", after(9000)));
+  // One that runs still is remembered.
+  while (!queue.empty())
+    CHECK(queue.pop(any, after(9000)).has_value());
+  CHECK(queue.is_overload("flood", after(9999)));
+  CHECK_FALSE(queue.is_overload("flood", after(10'000)));
+}
+
 TEST_CASE("what is ahead of a request are its shares of tenant, level and bucket") {
   FairQueue::Options options = options_of({100});
   options.weights = {{"big", 3}};
@@ -308,7 +328,7 @@ TEST_CASE("under random use it does as a naive model of its rules") {
       } else if (what == 3) {
         const RequestId id = 1 + below(next);
         const std::string tenant = model.front_tenant(id);
-        CHECK_EQ(queue.remove(id), model.remove(id));
+        CHECK_EQ(queue.remove(id, now), model.remove(id));
         if (!tenant.empty()) {  // it had been charged
           queue.settle(tenant, 0);
           model.settle(tenant, 0);
