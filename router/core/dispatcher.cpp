@@ -23,23 +23,56 @@ std::uint64_t missing_kv(const LiveRequest& request, const Replica& replica,
   return wanted - std::min(wanted, free);
 }
 
+struct Candidate {
+  Replica* replica = nullptr;
+  std::uint64_t num_uncached = 0;
+  std::uint64_t busy = 0;  ///< tokens: work that is there, and KV that is not
+  std::uint64_t num_in_use = 0;
+
+  Candidate() = default;
+  Candidate(Replica& at, const LiveRequest& request)
+      : replica(&at),
+        num_uncached(request.tokens.size() - at.cached_prefix(request)),
+        busy(at.load_tokens() + missing_kv(request, at, num_uncached)),
+        num_in_use(at.blocks().num_blocks() - at.blocks().num_free()) {}
+  [[nodiscard]] std::tuple<std::uint64_t, std::uint64_t> rank() const {
+    return {busy + num_uncached, num_in_use};
+  }
+};
+
 }  // namespace
 
-Placement choose_replica(const PlacementTargets& targets, const LiveRequest& request) {
-  Placement best;
-  std::tuple<std::uint64_t, std::uint64_t> best_rank;
+Placement choose_replica(const PlacementTargets& targets, const LiveRequest& request,
+                         const HotPrefixes& hot) {
+  Candidate best;
+  Candidate least_busy;
   for (const auto& [id, target] : targets) {
     Replica* replica = target.replica;
     if (!may_go_to(request, target) || !replica->can_take(request)) continue;
-    const std::uint64_t uncached = request.tokens.size() - replica->cached_prefix(request);
-    const std::uint64_t work =
-        replica->load_tokens() + uncached + missing_kv(request, *replica, uncached);
-    const std::tuple rank{work, replica->blocks().num_blocks() - replica->blocks().num_free()};
-    if (best.replica != nullptr && rank >= best_rank) continue;
-    best = {.replica = replica, .num_uncached = uncached};
-    best_rank = rank;
+    const Candidate candidate(*replica, request);
+    if (best.replica == nullptr || candidate.rank() < best.rank()) best = candidate;
+    if (least_busy.replica == nullptr || candidate.busy < least_busy.busy) least_busy = candidate;
   }
-  return best;
+  Placement placement{.replica = best.replica, .num_uncached = best.num_uncached};
+  const std::uint64_t num_cached = request.tokens.size() - best.num_uncached;
+  if (best.busy == least_busy.busy || num_cached < wire::kBlockSize) return placement;
+  placement.prefix = request.chain.hashes()[num_cached / wire::kBlockSize - 1];
+  placement.detour = best.busy - least_busy.busy;
+  if (hot.detours(*placement.prefix) >= least_busy.num_uncached - best.num_uncached) {
+    placement.replica = least_busy.replica;
+    placement.num_uncached = least_busy.num_uncached;
+    placement.detour = 0;
+  }
+  return placement;
+}
+
+void note_placement(const Placement& placement, HotPrefixes& hot) {
+  if (!placement.prefix) return;
+  if (placement.detour == 0) {
+    hot.forget(*placement.prefix);
+  } else {
+    hot.add_detour(*placement.prefix, placement.detour);
+  }
 }
 
 std::uint64_t num_uncached(const PlacementTargets& targets, const LiveRequest& request) {

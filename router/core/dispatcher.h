@@ -5,6 +5,7 @@
 #include <map>
 #include <optional>
 
+#include "router/core/hot_prefixes.h"
 #include "router/core/replica.h"
 
 namespace brigade::router {
@@ -21,6 +22,9 @@ using PlacementTargets = std::map<ReplicaId, PlacementTarget>;
 struct Placement {
   Replica* replica = nullptr;      ///< null: it must wait
   std::uint64_t num_uncached = 0;  ///< tokens of the request that must be computed there
+  /// Where a cached prefix decided, or would have: its last block, for note_placement().
+  std::optional<BlockHash> prefix = std::nullopt;
+  std::uint64_t detour = 0;  ///< HotPrefixes; 0: the prefix is taken to another replica
 };
 
 /// The replica for a request: of those of its model that accept and can take it now, the one with
@@ -30,11 +34,15 @@ struct Placement {
 ///
 /// all in tokens, as they are at this moment: each placement counts for the next. So a session
 /// finds the replica that has its past, a cold prompt the least busy one, and a prefix that many
-/// want is learnt by a second replica as soon as the first has more to do by the prefix's length.
-/// Of equals the one with more KV blocks that nothing is cached in, then the lower id. When none
+/// want is learnt by a second replica as soon as the first has more to do by the prefix's length,
+/// or has had so for long enough (`hot`): then the least busy one takes it whatever it lacks. Of
+/// equals the one with more KV blocks that nothing is cached in, then the lower id. When none
 /// can take it, it waits centrally: whichever has room first takes it. A replica that drains takes
 /// back what it preempted: that is among the requests it is to finish.
-[[nodiscard]] Placement choose_replica(const PlacementTargets& targets, const LiveRequest& request);
+[[nodiscard]] Placement choose_replica(const PlacementTargets& targets, const LiveRequest& request,
+                                       const HotPrefixes& hot);
+/// The request goes there.
+void note_placement(const Placement& placement, HotPrefixes& hot);
 
 /// Tokens of the request that no replica of its model has cached.
 [[nodiscard]] std::uint64_t num_uncached(const PlacementTargets& targets,

@@ -225,6 +225,7 @@ void Router::Impl::dispatch(std::size_t model_index, TimePoint now) {
     if (placement.replica != nullptr) {
       ++num_placed;
       tokens_placed += item->cost;
+      note_placement(placement, hot_prefixes);
     }
     place(*ledger.find(item->id), placement.replica, now);
   }
@@ -241,7 +242,7 @@ std::optional<std::uint64_t> Router::Impl::offer(const QueueItem& item, Placemen
   const LiveRequest& request = *ledger.find(item.id);
   placement = {};
   if (request.deadline <= now) return 0;
-  placement = choose_replica(targets, request);
+  placement = choose_replica(targets, request, hot_prefixes);
   if (placement.replica != nullptr) return placement.num_uncached + request.expected_output();
   if (!can_ever_be_placed(targets, request)) return 0;
   // What ran already goes before all others: it does not wait to be kept a place.

@@ -72,6 +72,7 @@ struct Router::Impl final : ResultSink {
   PlacementTargets targets;                                ///< the same ones
   std::vector<std::string> last_loss;                      ///< [models] how its last replica went
   std::set<ReplicaId> dirty;                               ///< may have a step to plan
+  HotPrefixes hot_prefixes;
   std::vector<DrainRate> drain_rates;  ///< [models]
   Actions actions;
   bool closed = false;

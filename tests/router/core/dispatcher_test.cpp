@@ -27,12 +27,12 @@ TEST_CASE(
   ReplicaDriver b({.id = 1, .num_blocks = 100});
   const PlacementTargets targets = {{0, {&a.replica, true}}, {1, {&b.replica, true}}};
   LiveRequest& request = a.add(100, 10, 10);
-  CHECK_EQ(choose_replica(targets, request).replica, &a.replica);
-  CHECK_EQ(choose_replica(targets, request).num_uncached, 10);
+  CHECK_EQ(choose_replica(targets, request, {}).replica, &a.replica);
+  CHECK_EQ(choose_replica(targets, request, {}).num_uncached, 10);
   a.start(1, 20, 10);
-  CHECK_EQ(choose_replica(targets, request).replica, &b.replica);
+  CHECK_EQ(choose_replica(targets, request, {}).replica, &b.replica);
   b.start(2, 100, 10);
-  CHECK_EQ(choose_replica(targets, request).replica, &a.replica);
+  CHECK_EQ(choose_replica(targets, request, {}).replica, &a.replica);
 }
 
 TEST_CASE("of replicas without work the one whose cache holds less takes a cold prompt") {
@@ -41,7 +41,7 @@ TEST_CASE("of replicas without work the one whose cache holds less takes a cold 
   a.shares = true;
   a.cancel(a.start(1, 100, 10));
   const PlacementTargets targets = {{0, {&a.replica, true}}, {1, {&b.replica, true}}};
-  CHECK_EQ(choose_replica(targets, b.add(2, 10, 10)).replica, &a.replica);
+  CHECK_EQ(choose_replica(targets, b.add(2, 10, 10), {}).replica, &a.replica);
   LiveRequest& first = a.start(3, 100, 10);
   for (const wire::StepCommand& command : a.plan())
     CHECK(a.finish(command).ok());
@@ -50,7 +50,7 @@ TEST_CASE("of replicas without work the one whose cache holds less takes a cold 
     CHECK(a.finish(command).ok());
   CHECK_EQ(a.replica.load_tokens(), 0);
   CHECK_GT(a.replica.blocks().num_cached(), 0);
-  CHECK_EQ(choose_replica(targets, b.add(4, 10, 10)).replica, &b.replica);
+  CHECK_EQ(choose_replica(targets, b.add(4, 10, 10), {}).replica, &b.replica);
 }
 
 TEST_CASE("a request goes where its prefix is, until that costs more than computing it anew") {
@@ -62,15 +62,39 @@ TEST_CASE("a request goes where its prefix is, until that costs more than comput
   CHECK_GE(a.plan().size(), 1);
   LiveRequest& request = sharing(b, 100, 1010);
   CHECK_EQ(num_uncached(targets, request), 18);
-  const Placement placement = choose_replica(targets, request);
+  const Placement placement = choose_replica(targets, request, {});
   CHECK_EQ(placement.replica, &a.replica);
   CHECK_EQ(placement.num_uncached, 18);
   a.shares = false;
   a.start(2, 900, 10);
-  CHECK_EQ(choose_replica(targets, request).replica, &a.replica);
+  CHECK_EQ(choose_replica(targets, request, {}).replica, &a.replica);
   a.start(3, 100, 10);  // work: 1000 and the outputs
-  CHECK_EQ(choose_replica(targets, request).replica, &b.replica);
-  CHECK_EQ(choose_replica(targets, request).num_uncached, 1010);
+  CHECK_EQ(choose_replica(targets, request, {}).replica, &b.replica);
+  CHECK_EQ(choose_replica(targets, request, {}).num_uncached, 1010);
+}
+
+TEST_CASE("a prefix that keeps its replica the busier one is taken to another in the end") {
+  ReplicaDriver a({.id = 0, .num_blocks = 400, .step_tokens = 4096});
+  ReplicaDriver b({.id = 1, .num_blocks = 400, .step_tokens = 4096});
+  const PlacementTargets targets = {{0, {&a.replica, true}}, {1, {&b.replica, true}}};
+  a.shares = true;
+  a.start(1, 1000, 10);
+  CHECK_GE(a.plan().size(), 1);
+  a.shares = false;
+  a.start(2, 290, 10);  // a detour of 310 with the outputs
+  LiveRequest& request = sharing(b, 100, 1010);
+  LiveRequest& other = b.add(101, 10, 10);
+  HotPrefixes hot;
+  const auto place = [&] {
+    const Placement placement = choose_replica(targets, request, hot);
+    note_placement(placement, hot);
+    // What shares nothing changes nothing.
+    note_placement(choose_replica(targets, other, hot), hot);
+    return placement.replica->options().id;
+  };
+  // 992 tokens to compute anew: four detours.
+  for (const ReplicaId expected : {0, 0, 0, 0, 1, 0, 0, 0, 0, 1})
+    CHECK_EQ(place(), expected);
 }
 
 TEST_CASE("a hot prefix does not herd: work stays level within its length") {
@@ -85,7 +109,7 @@ TEST_CASE("a hot prefix does not herd: work stays level within its length") {
   std::uint64_t num_misses = 0;
   for (RequestId id = 1; id <= 200; ++id) {
     LiveRequest& request = sharing(*drivers[0], 1000 + id, 1040);
-    const Placement placement = choose_replica(targets, request);
+    const Placement placement = choose_replica(targets, request, {});
     num_misses += placement.num_uncached > 40 ? 1 : 0;
     drivers[placement.replica->options().id]->start(id, 1040, 10);
   }
@@ -105,9 +129,9 @@ TEST_CASE("KV that a replica lacks counts as work") {
   const PlacementTargets targets = {{0, {&a.replica, true}}, {1, {&b.replica, true}}};
   b.start(1, 20, 10);
   LiveRequest& small = a.add(100, 100, 100);
-  CHECK_EQ(choose_replica(targets, small).replica, &a.replica);
+  CHECK_EQ(choose_replica(targets, small, {}).replica, &a.replica);
   LiveRequest& large = a.add(101, 250, 128);  // wants 378 of a's 320
-  CHECK_EQ(choose_replica(targets, large).replica, &b.replica);
+  CHECK_EQ(choose_replica(targets, large, {}).replica, &b.replica);
 }
 
 TEST_CASE("replicas that drain, serve another model, are full or kept are passed over") {
@@ -117,13 +141,13 @@ TEST_CASE("replicas that drain, serve another model, are full or kept are passed
   PlacementTargets targets = {
       {0, {&draining.replica, false}}, {1, {&other.replica, true}}, {2, {&full.replica, true}}};
   LiveRequest& request = full.add(100, 10, 10);
-  CHECK_EQ(choose_replica(targets, request).replica, &full.replica);
+  CHECK_EQ(choose_replica(targets, request, {}).replica, &full.replica);
   targets.at(2).reserved_for = 7;
-  CHECK(choose_replica(targets, request).replica == nullptr);
+  CHECK(choose_replica(targets, request, {}).replica == nullptr);
   targets.at(2).reserved_for = 100;
-  CHECK_EQ(choose_replica(targets, request).replica, &full.replica);
+  CHECK_EQ(choose_replica(targets, request, {}).replica, &full.replica);
   full.start(1, 5, 5);
-  CHECK(choose_replica(targets, request).replica == nullptr);
+  CHECK(choose_replica(targets, request, {}).replica == nullptr);
   CHECK(can_ever_be_placed(targets, request));
   LiveRequest& huge = full.add(101, 2000, 10);
   CHECK_FALSE(can_ever_be_placed(targets, huge));
