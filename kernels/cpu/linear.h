@@ -28,6 +28,8 @@ struct Tiling {
 /// * groups * halves.
 struct Int8Tiles {
   Tiling tiling;
+  std::int64_t num_outputs =
+      0;  ///< rows of the output: row r adds to output r - num_outputs, if >= 0
   std::int64_t cols = 0;
   std::int64_t halves = 1;       ///< sums of 32 columns each, or 2 of 16
   std::int8_t* q = nullptr;      ///< with `q_low`: its part h in -8..8 of q = 16 h + l

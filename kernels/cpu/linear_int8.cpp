@@ -27,6 +27,24 @@ HWY_INLINE void prefetch_rows(const float* out, std::int64_t stride, std::int64_
   }
 }
 
+/// Puts a tile's results, rows [begin, begin + tile_rows) of `x`, in the columns of `out` that
+/// exist. A second row of an output is added to the first, which an earlier tile or this one wrote.
+HWY_INLINE void put_rows(const float* acc, const Int8Tiles& x, std::int64_t begin,
+                         std::int64_t tile_rows, std::int64_t columns, float* out,
+                         std::int64_t stride) {
+  const std::int64_t firsts = std::clamp<std::int64_t>(x.num_outputs - begin, 0, tile_rows);
+  write_rows(acc, kLanes, firsts, columns, out + begin * stride, stride);
+  for (std::int64_t r = firsts; r < tile_rows; ++r) {
+    float* to = out + (begin + r - x.num_outputs) * stride;
+    const V16 second = load(acc + kLanes * r);
+    if (columns == kLanes) {
+      store(add(load(to), second), to);
+    } else {
+      store_n(add(load_n(to, columns), second), to, columns);
+    }
+  }
+}
+
 using Int8Tile = void (*)(const std::uint8_t*, std::int64_t, TileInput, float*);
 
 template <WeightForm form, int... kRows>
@@ -79,12 +97,15 @@ void int8_panels(const Segment& segment, Range panels, const Int8Tiles& x, float
         if (last_tile && (tile_rows > 1 || prefetch_one_row)) {
           input.ahead = panel + block * segment.panel_bytes;
         }
-        float* to = out + begin * stride + 16 * p;
-        if (num_tiles > 1) prefetch_rows(to, stride, tile_rows);
+        float* to = out + 16 * p;
+        if (num_tiles > 1) {
+          const std::int64_t output = begin < x.num_outputs ? begin : begin - x.num_outputs;
+          prefetch_rows(to + output * stride, stride, std::min(tile_rows, x.num_outputs - output));
+        }
         alignas(64) float acc[kMax * 16];
         kTiles[static_cast<std::size_t>(tile_rows - 1)](panel, groups, input, acc);
-        write_rows(acc, 16, tile_rows, std::min<std::int64_t>(16, segment.rows - 16 * p), to,
-                   stride);
+        put_rows(acc, x, begin, tile_rows, std::min<std::int64_t>(16, segment.rows - 16 * p), to,
+                 stride);
       }
     }
   }

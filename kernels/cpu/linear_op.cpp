@@ -48,17 +48,11 @@ LinearOp::LinearOp(const LinearKernels& kernels, ActivationMode activations, Thr
       tile_(static_cast<std::size_t>(pool.num_threads())) {}
 
 void LinearOp::run(const PackedWeight& weight, ConstMatrix x, Matrix out) {
-  const bool twice = rounds_twice(weight);
   const std::int64_t step = block_rows(weight);
   for (std::int64_t begin = 0; begin < x.rows; begin += step) {
     const std::int64_t rows = std::min(step, x.rows - begin);
-    const ConstMatrix from{x.row(begin), rows, x.cols, x.stride};
-    const Matrix to{out.row(begin), rows, out.cols, out.stride};
-    if (twice) {
-      run_twice(weight, from, to);
-    } else {
-      run_block(weight, from, to);
-    }
+    run_block(weight, input(weight, {x.row(begin), rows, x.cols, x.stride}),
+              {out.row(begin), rows, out.cols, out.stride});
   }
 }
 
@@ -89,17 +83,21 @@ std::int64_t LinearOp::block_rows(const PackedWeight& weight) const {
   return std::max(kMinBlockRows, kMaxPreparedBytes / bytes) / (rounds_twice(weight) ? 2 : 1);
 }
 
-LinearOp::Prepared LinearOp::lay_out(const Preparation& how, const ConstMatrix& x,
+LinearOp::Prepared LinearOp::lay_out(const Preparation& how, const Input& in,
                                      ScratchBuffer& buffer) {
-  const Tiling tiling{.rows = x.rows, .max_rows = how.tile_rows};
+  // Plain forms meet a row whole.
+  const Tiling tiling{.rows = how.int8 ? in.x.rows : in.num_outputs, .max_rows = how.tile_rows};
   if (!how.int8) {
-    return {.floats = {.tiling = tiling, .cols = x.cols, .data = buffer.floats(x.rows * x.cols)}};
+    return {.floats = {.tiling = tiling,
+                       .cols = in.x.cols,
+                       .data = buffer.floats(tiling.rows * in.x.cols)}};
   }
-  const std::int64_t elements = x.rows * x.cols;
+  const std::int64_t elements = tiling.rows * in.x.cols;
   const std::int64_t values = elements / kGroupSize;
   const std::int64_t sums = values * how.halves;
   std::byte* at = buffer.bytes(elements * (how.split ? 2 : 1) + values * 4 + sums * 8);
-  Int8Tiles tiles{.tiling = tiling, .cols = x.cols, .halves = how.halves};
+  Int8Tiles tiles{
+      .tiling = tiling, .num_outputs = in.num_outputs, .cols = in.x.cols, .halves = how.halves};
   tiles.q = reinterpret_cast<std::int8_t*>(at);
   if (how.split) tiles.q_low = reinterpret_cast<std::int8_t*>(at += elements);
   tiles.scale = reinterpret_cast<float*>(at + elements);
@@ -108,8 +106,9 @@ LinearOp::Prepared LinearOp::lay_out(const Preparation& how, const ConstMatrix& 
   return {.int8 = tiles};
 }
 
-void LinearOp::prepare(const Preparation& how, const ConstMatrix& x, const Prepared& to, int thread,
+void LinearOp::prepare(const Preparation& how, const Input& in, const Prepared& to, int thread,
                        int num_threads) const {
+  const ConstMatrix& x = in.x;
   if (how.int8) {
     const Range rows{x.rows * thread / num_threads, x.rows * (thread + 1) / num_threads};
     kernels_.quantize(x.data, x.stride, rows, how.zero_point, to.int8);
@@ -157,39 +156,24 @@ void LinearOp::for_each_row(const ConstMatrix& x, const Body& body) {
   }
 }
 
-ConstMatrix LinearOp::with_leftover(const ConstMatrix& x) {
-  const Matrix both{twice_in_.floats(2 * x.rows * x.cols), 2 * x.rows, x.cols, x.cols};
+LinearOp::Input LinearOp::input(const PackedWeight& weight, const ConstMatrix& x) {
+  if (!rounds_twice(weight)) return {x, x.rows};
+  const Matrix both{twice_.floats(2 * x.rows * x.cols), 2 * x.rows, x.cols, x.cols};
   for_each_row(x, [&](std::int64_t i) {
     std::copy(x.row(i), x.row(i) + x.cols, both.row(i));
     kernels_.leftover(x.row(i), x.cols, both.row(x.rows + i));
   });
-  return both;
+  return {both, x.rows};
 }
 
-void LinearOp::run_twice(const PackedWeight& weight, const ConstMatrix& x, const Matrix& out) {
-  const ConstMatrix both = with_leftover(x);
-  const Matrix products{twice_out_.floats(2 * x.rows * out.cols), 2 * x.rows, out.cols, out.cols};
-  run_block(weight, both, products);
-  for_each_row(x, [&](std::int64_t i) {
-    for (const Segment& segment : weight.segments()) {
-      const float* first = products.row(i) + segment.first_row;
-      const float* second = products.row(x.rows + i) + segment.first_row;
-      float* to = out.row(i) + segment.first_row;
-      // Plain forms have met the whole row already.
-      const float factor = is_quantized(segment.form) ? 1.0F : 0.0F;
-      for (std::int64_t n = 0; n < segment.rows; ++n)
-        to[n] = first[n] + factor * second[n];
-    }
-  });
-}
-
-void LinearOp::run_block(const PackedWeight& weight, const ConstMatrix& x, const Matrix& out) {
+void LinearOp::run_block(const PackedWeight& weight, const Input& in, const Matrix& out) {
   const int threads = pool_.num_threads();
-  if (x.rows * x.cols * weight.rows() < kMinForkProducts) {
-    return run_apart(weight, x, out, /*thread=*/0, /*num_threads=*/1);
+  const std::int64_t elements = in.x.rows * in.x.cols;
+  if (elements * weight.rows() < kMinForkProducts) {
+    return run_apart(weight, in, out, /*thread=*/0, /*num_threads=*/1);
   }
-  if (threads == 1 || x.rows * x.cols <= kMaxApartElements) {
-    return pool_.run([&](int thread) { run_apart(weight, x, out, thread, threads); });
+  if (threads == 1 || elements <= kMaxApartElements) {
+    return pool_.run([&](int thread) { run_apart(weight, in, out, thread, threads); });
   }
   Preparation last;
   Prepared prepared;
@@ -197,8 +181,8 @@ void LinearOp::run_block(const PackedWeight& weight, const ConstMatrix& x, const
     const Preparation how = preparation(weight.segments()[s].form);
     if (s == 0 || !(how == last)) {
       last = how;
-      prepared = lay_out(how, x, shared_);
-      pool_.run([&](int thread) { prepare(how, x, prepared, thread, threads); });
+      prepared = lay_out(how, in, shared_);
+      pool_.run([&](int thread) { prepare(how, in, prepared, thread, threads); });
     }
     pool_.run([&](int thread) { multiply(weight, s, prepared, out, thread, threads); });
   }
@@ -208,42 +192,35 @@ void LinearOp::run_tiles(const PackedWeight& weight, const ConstMatrix& x, const
   INVARIANT_EQ(weight.segments().size(), 1U);
   INVARIANT_LE(x.rows, block_rows(weight));
   const Segment& segment = weight.segments().front();
-  const bool twice = rounds_twice(weight);
-  const ConstMatrix in = twice ? with_leftover(x) : x;
+  const Input in = input(weight, x);
   const Preparation how = preparation(segment.form);
   const Prepared prepared = lay_out(how, in, shared_);
   const int threads = pool_.num_threads();
   pool_.run([&](int thread) { prepare(how, in, prepared, thread, threads); });
   const std::int64_t num_tiles = (segment.rows + kTileCols - 1) / kTileCols;
   pool_.run([&](int thread) {
-    float* out = tile_[static_cast<std::size_t>(thread)].floats(in.rows * kTileCols);
+    float* out = tile_[static_cast<std::size_t>(thread)].floats(x.rows * kTileCols);
     const std::int64_t end = num_tiles * (thread + 1) / threads;
     for (std::int64_t t = num_tiles * thread / threads; t < end; ++t) {
       Segment part = segment;
       part.data += t * kTileCols / segment.panel_rows * segment.panel_bytes;
       part.rows = std::min(kTileCols, segment.rows - t * kTileCols);
       multiply_panels(part, {0, part.num_panels()}, prepared, out, kTileCols, thread);
-      const Matrix tile{out, x.rows, part.rows, kTileCols};
-      for (std::int64_t i = 0; twice && i < x.rows; ++i) {
-        const float* second = out + (x.rows + i) * kTileCols;
-        for (std::int64_t n = 0; n < part.rows; ++n)
-          tile.row(i)[n] += second[n];
-      }
-      take(t * kTileCols, tile);
+      take(t * kTileCols, {out, x.rows, part.rows, kTileCols});
     }
   });
 }
 
-void LinearOp::run_apart(const PackedWeight& weight, const ConstMatrix& x, const Matrix& out,
-                         int thread, int num_threads) {
+void LinearOp::run_apart(const PackedWeight& weight, const Input& in, const Matrix& out, int thread,
+                         int num_threads) {
   Preparation last;
   Prepared prepared;
   for (std::size_t s = 0; s < weight.segments().size(); ++s) {
     const Preparation how = preparation(weight.segments()[s].form);
     if (s == 0 || !(how == last)) {
       last = how;
-      prepared = lay_out(how, x, own_[static_cast<std::size_t>(thread)]);
-      prepare(how, x, prepared, /*thread=*/0, /*num_threads=*/1);
+      prepared = lay_out(how, in, own_[static_cast<std::size_t>(thread)]);
+      prepare(how, in, prepared, /*thread=*/0, /*num_threads=*/1);
     }
     multiply(weight, s, prepared, out, thread, num_threads);
   }

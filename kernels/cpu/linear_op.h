@@ -46,11 +46,16 @@ class LinearOp final {
   };
 
   [[nodiscard]] Preparation preparation(WeightForm form) const;
+  /// Activations of `num_outputs` rows; those of x behind them are what rounding leaves of them.
+  struct Input {
+    ConstMatrix x;
+    std::int64_t num_outputs;
+  };
   /// Lays the tiles out in `buffer`.
-  [[nodiscard]] static Prepared lay_out(const Preparation& how, const ConstMatrix& x,
+  [[nodiscard]] static Prepared lay_out(const Preparation& how, const Input& in,
                                         ScratchBuffer& buffer);
   /// Fills a thread's share of the tiles.
-  void prepare(const Preparation& how, const ConstMatrix& x, const Prepared& to, int thread,
+  void prepare(const Preparation& how, const Input& in, const Prepared& to, int thread,
                int num_threads) const;
   void multiply(const PackedWeight& weight, std::size_t segment, const Prepared& x, Matrix out,
                 int thread, int num_threads);
@@ -60,22 +65,19 @@ class LinearOp final {
   /// body(row) for every row, on this thread alone when x is small.
   template <typename Body>
   void for_each_row(const ConstMatrix& x, const Body& body);
-  /// x, and below its rows what rounding leaves of them.
-  [[nodiscard]] ConstMatrix with_leftover(const ConstMatrix& x);
+  /// x; for a weight that is rounded for twice with what rounding leaves of it, so that one read of
+  /// the weight serves both.
+  [[nodiscard]] Input input(const PackedWeight& weight, const ConstMatrix& x);
 
-  /// A block whose weight is rounded for twice: rows and what is left of them side by side in one
-  /// product, so that the weight is read once.
-  void run_twice(const PackedWeight& weight, const ConstMatrix& x, const Matrix& out);
-  void run_block(const PackedWeight& weight, const ConstMatrix& x, const Matrix& out);
-  void run_apart(const PackedWeight& weight, const ConstMatrix& x, const Matrix& out, int thread,
+  void run_block(const PackedWeight& weight, const Input& in, const Matrix& out);
+  void run_apart(const PackedWeight& weight, const Input& in, const Matrix& out, int thread,
                  int num_threads);
 
   LinearKernels kernels_;
   ActivationMode activations_;
   ThreadPool& pool_;
   ScratchBuffer shared_;              // activations that all threads read
-  ScratchBuffer twice_in_;            // rows, then what rounding leaves of them
-  ScratchBuffer twice_out_;           // their products
+  ScratchBuffer twice_;               // rows, then what rounding leaves of them
   std::vector<ScratchBuffer> own_;    // [threads]: activations each thread prepares for itself
   std::vector<ScratchBuffer> panel_;  // [threads]: a quantised panel expanded to floats
   std::vector<ScratchBuffer> tile_;   // [threads]: outputs on their way

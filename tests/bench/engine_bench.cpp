@@ -4,8 +4,10 @@
 #include <cstdlib>
 #include <ctime>
 #include <functional>
+#include <string>
 #include <vector>
 
+#include "common/base/strings.h"
 #include "common/base/time.h"
 #include "common/model/gguf.h"
 #include "common/model/spec.h"
@@ -126,7 +128,10 @@ Status run(const char* path, int repeats) {
   Bench bench(*engine, repeats);
   bench.report("decode, batch 1, context 64", 1, 1, 64);
   bench.report("decode, batch 1, context 512", 1, 1, 512);
-  bench.report("decode, batch 16, context 64", 16, 1, 64);
+  for (const std::int32_t num_seqs : {2, 4, 8, 16}) {
+    const std::string what = str_cat("decode, batch ", num_seqs, ", context 64");
+    bench.report(what.c_str(), num_seqs, 1, 64);
+  }
   bench.report("prefill 512", 1, 512, 0);
   bench.report_scoring("score 512", 512, 0);
   bench.report_scoring("score 512, 5 best", 512, 5);
