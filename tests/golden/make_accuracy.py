@@ -130,8 +130,8 @@ def gemma_texts(python: Path, model: Path) -> list[dict]:
     texts = []
     for line in (GOLDEN / "greedy.jsonl").read_text().splitlines():
         prompt = json.loads(line)
-        tokens = peer(python, "tokenize", model, prompt["text"])
-        if len(prompt["prompt_ids"]) <= MAX_PROMPT:
+        if prompt["text"] and len(prompt["prompt_ids"]) <= MAX_PROMPT:
+            tokens = peer(python, "tokenize", model, prompt["text"])
             texts.append({"tokens": tokens[:48], "from": 1})
     return texts
 
