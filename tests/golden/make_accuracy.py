@@ -234,8 +234,8 @@ Made by `tests/golden/make_accuracy.py`; run it again rather than edit this page
 
 How far logits are from exact ones: those of the same file's weights, wholly in double precision, by transformers. KL is
 the Kullback-Leibler divergence of the exact distribution from the measured one in nats, mean over all positions, and
-below it the 99th percentile. "Same" is how often the likeliest token is the same. Brigade with KV in f16, `{peer}` with
-its defaults, both on one thread.
+below it the 99th percentile. "Same" is how often the likeliest token is the same. Brigade with KV in f16, `{peer}`
+with its defaults, both on one thread.
 
 SmolLM2-135M-Instruct (the Q4_1 file of the examples, quantised anew by llama.cpp's quantiser to one type each), over
 {positions} positions of answers to the golden prompts. Rows of 576 weights do not fit K types and IQ4_XS, whose
