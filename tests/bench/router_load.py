@@ -1,19 +1,21 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""The router alone under load, by `brigade bench`: release build, simulated workers (real ones for `real`).
+"""The router alone under load, by `brigade bench`: release build, simulated workers.
 
     tests/bench/router_load.py [streams] [abandon] [real] [overload]      without words: all four
 
-streams   2,000 streams at once, at three paces: what the router adds to a token (brigade_token_delivery_seconds: from
-          the arrival of a step's result to the end of the write that has its event), its CPU, its memory per stream.
+streams   2,000 streams at once, at three paces: what the router adds to a token (the metric
+          brigade_token_delivery_seconds: from the arrival of a step's result to the end of the write
+          that has its event), its CPU, its memory per stream, while all run.
 abandon   the same, and a quarter of the clients leaves somewhere: nothing may be lost.
 real      16 streams of SmolLM2 on two stages: the router's CPU, as a part of one core.
-overload  the capacity by a closed loop, then an open loop of 0.9 and of 10 times that: latencies of what is accepted,
-          Retry-After beside the wait of those in the queue, memory.
+overload  the capacity by a closed loop, then an open loop of 0.9 and of 10 times that: latencies of
+          what is accepted, Retry-After beside the wait of those in the queue, memory.
 """
 
 from __future__ import annotations
 
+import concurrent.futures
 import json
 import os
 import sys
@@ -33,6 +35,8 @@ from support import ProcessId, Server, wait_until  # noqa: E402
 NUM_STREAMS = 2000
 # Replicas of one stage each: a step has 62 of the streams.
 NUM_REPLICAS = 32
+RAMP_S = 4
+STEADY_S = 6
 
 
 class Watch:
@@ -75,6 +79,10 @@ def delivery(server: Server) -> dict[float, float]:
     return {float(edge): float(count) for edge, count in found}
 
 
+def generated(server: Server) -> int:
+    return server.status()["generated_tokens"]
+
+
 def share_within(before: dict[float, float], after: dict[float, float], edge: float) -> float:
     total = after[float("inf")] - before[float("inf")]
     return (after[edge] - before[edge]) / total
@@ -84,54 +92,63 @@ def quantile_edge(before: dict[float, float], after: dict[float, float], q: floa
     return next(edge for edge in sorted(after) if share_within(before, after, edge) >= q)
 
 
-def simulated(folder: Path, replicas: int, step_us: int, *more: str) -> Server:
+def simulated(
+    folder: Path, replicas: int, base_us: int, us_per_context: float, *more: str
+) -> Server:
     return Server(
         folder,
         *("--device", "sim", "--tp", "1", "--pp", "1", "--dp", str(replicas)),
-        *("--set", f"sim.base_us={step_us}", "--set", "sim.us_per_token=0"),
-        *("--set", "sim.us_per_context_token=0", "--set", "sim.jitter=0.1"),
+        *("--set", f"sim.base_us={base_us}", "--set", "sim.us_per_token=0"),
+        *("--set", f"sim.us_per_context_token={us_per_context}", "--set", "sim.jitter=0.1"),
         *("--set", "timeouts.heartbeat_ms=20000"),
         *more,
     )
 
 
 def streams(folder: Path, abandon: bool) -> None:
+    """The streams begin over some seconds, and replicas' steps differ: they do not end together."""
+    what = ", a quarter leaves" if abandon else ""
+    print(f"\n{NUM_STREAMS} streams on {NUM_REPLICAS} simulated replicas{what}")
     print(
-        f"\n{NUM_STREAMS} streams on {NUM_REPLICAS} simulated replicas"
-        + (", a quarter leaves" if abandon else "")
+        "step ms   complete  abandoned  failed  tokens/s  router CPU  us/token  KB/stream"
+        "   added p50   p99          within 1 ms"
     )
-    print(
-        "step ms   complete  abandoned  failed  tokens/s  router CPU  us/token  KB/stream   added p50  p99   within 1 ms"
-    )
-    for step_ms, tokens in ((400, 40), (200, 80), (100, 120)) if not abandon else ((100, 60),):
-        with simulated(folder / f"{step_ms}", NUM_REPLICAS, step_ms * 1000) as server:
+    for step_ms, tokens in ((400, 40), (200, 80), (100, 140)) if not abandon else ((200, 60),):
+        # Half of a step is for its context, of some 3,700 tokens, which differs between replicas: with
+        # equal steps they would stay as close together as they began.
+        base_us, us_per_context = step_ms * 500, step_ms * 500 / 3700
+        with simulated(folder / f"{step_ms}", NUM_REPLICAS, base_us, us_per_context) as server:
             (router,) = server.named("brigade-router")
             bench(server, "--concurrency", "100", "--requests", "200", "--output-tokens", "4")
             idle = router.resident_bytes()
-            before = delivery(server)
-            with Watch(router) as watch:
-                report = bench(
-                    server,
-                    *("--concurrency", str(NUM_STREAMS), "--requests", str(NUM_STREAMS)),
-                    *("--prompt-tokens", "8", "--output-tokens", str(tokens)),
-                    *(("--abandon", "0.25") if abandon else ()),
-                )
-            after = delivery(server)
-            requests, num_tokens = report["requests"], report["tokens"]["output"]
+            arguments = (
+                *("--rate", str(NUM_STREAMS / RAMP_S), "--requests", str(NUM_STREAMS)),
+                *("--prompt-tokens", "4..64", "--output-tokens", str(tokens)),
+                *(("--abandon", "0.25") if abandon else ()),
+            )
+            with concurrent.futures.ThreadPoolExecutor() as pool:
+                running = pool.submit(bench, server, *arguments)
+                time.sleep(RAMP_S + 1)
+                before, before_tokens = delivery(server), generated(server)
+                with Watch(router) as watch:
+                    time.sleep(STEADY_S)
+                after, num_tokens = delivery(server), generated(server) - before_tokens
+                in_flight = server.status()["requests"]["in_flight"]
+                report = running.result()
+            requests = report["requests"]
             print(
-                f"{step_ms:7}   {requests['complete']:8}  {requests['abandoned']:9}  {requests['failed']:6}"
-                f"  {report['tokens']['output_per_second']:8.0f}"
-                f"  {100 * watch.cpu / report['duration_s']:8.1f} %  {1e6 * watch.cpu / num_tokens:8.1f}"
+                f"{step_ms:7}   {requests['complete']:8}  {requests['abandoned']:9}"
+                f"  {requests['failed']:6}  {num_tokens / watch.seconds:8.0f}"
+                f"  {100 * watch.cpu / watch.seconds:8.1f} %  {1e6 * watch.cpu / num_tokens:8.1f}"
                 f"  {(max(watch.resident) - idle) / NUM_STREAMS / 1024:9.1f}"
-                f"  <= {1e3 * quantile_edge(before, after, 0.5):.2f}  <= {1e3 * quantile_edge(before, after, 0.99):.2f} ms"
+                f"   <= {1e3 * quantile_edge(before, after, 0.5):.2f}"
+                f"   <= {1e3 * quantile_edge(before, after, 0.99):.2f} ms"
                 f"  {100 * share_within(before, after, 0.001):6.2f} %"
+                f"  ({in_flight} at the end of the window)"
             )
             assert server.used_blocks() == 0, "KV blocks are left in use"
-            wait_until(
-                lambda: server.status()["requests"]["in_flight"] == 0, 5, "all requests gone"
-            )
-            counts = server.status()["requests"]
-            assert counts["failed"] == 0, counts
+            wait_until(lambda: server.status()["requests"]["in_flight"] == 0, 5, "all gone")
+            assert server.status()["requests"]["failed"] == 0, server.status()["requests"]
 
 
 def real(folder: Path) -> None:
@@ -146,15 +163,21 @@ def real(folder: Path) -> None:
                 *("--prompt-tokens", "16", "--output-tokens", "400"),
             )
         print(
-            f"{report['tokens']['output_per_second']:.0f} tokens/s, router {100 * watch.cpu / report['duration_s']:.1f} %"
-            f" of a core, {1e6 * watch.cpu / report['tokens']['output']:.1f} us/token"
+            f"{report['tokens']['output_per_second']:.0f} tokens/s,"
+            f" router {100 * watch.cpu / report['duration_s']:.1f} % of a core, {1e6 * watch.cpu / report['tokens']['output']:.1f} us/token"
         )
 
 
-def overload(folder: Path) -> None:
-    print("\noverload: two simulated replicas of 32 sequences, prompts 64..256, answers 16..64")
+def overload(folder: Path, delay_ms: int) -> None:
+    print(f"\noverload, queue delay of at most {delay_ms} ms")
+    print("two simulated replicas of 32 sequences, prompts 64..256, answers 16..64")
     lengths = ("--prompt-tokens", "64..256", "--output-tokens", "16..64")
-    with simulated(folder, 2, 20_000, *("--set", "limits.max_seqs=32")) as server:
+    with simulated(
+        folder,
+        2,
+        20_000,
+        *("--set", "limits.max_seqs=32", "--set", f"limits.max_queue_delay_ms={delay_ms}"),
+    ) as server:
         (router,) = server.named("brigade-router")
         capacity = bench(
             server, *lengths, "--concurrency", "96", "--requests", "1000", "--seed", "2"
@@ -205,7 +228,8 @@ def main() -> None:
             elif part == "real":
                 real(folder)
             elif part == "overload":
-                overload(folder)
+                for delay_ms in (30_000, 500):  # the default, and a short one
+                    overload(folder / str(delay_ms), delay_ms)
             else:
                 sys.exit(f"there is no part {part!r} (see --help)")
 
