@@ -27,18 +27,22 @@ def samples(folder: Path, task: str) -> list[dict[str, Any]]:
 
 
 @pytest.mark.parametrize(
-    "options",
-    ["", ",num_concurrent=4,batch_size=4,tokenized_requests=False"],
+    ("model_args", "options"),
+    [("", []), (",num_concurrent=4,tokenized_requests=False", ["--batch_size", "4"])],
     ids=["token ids", "batches of text"],
 )
 def test_lm_eval_scores_as_through_llama_cpp(
-    server: Server, tokenizer: Path, install_client: InstallClient, options: str
+    server: Server,
+    tokenizer: Path,
+    install_client: InstallClient,
+    model_args: str,
+    options: list[str],
 ) -> None:
     client = install_client("lm-eval")
-    model = f"model={server.model()},base_url={server.url}/v1/completions,tokenizer={tokenizer}{options}"
+    model = f"model={server.model()},base_url={server.url}/v1/completions,tokenizer={tokenizer}{model_args}"
     client.run(
         "lm_eval",
-        *("--model", "local-completions", "--model_args", model),
+        *("--model", "local-completions", "--model_args", model, *options),
         *("--tasks", "brigade_facts,brigade_texts,brigade_answers", "--include_path", str(TASKS)),
         *("--output_path", str(client.folder / "out"), "--log_samples"),
         cwd=ROOT,  # the tasks name their files from there
