@@ -260,10 +260,16 @@ void Supervisor::stop() {
     seat.process->signal(SIGTERM);
     workers.push_back(&*seat.process);
   }
-  wait_for_end(std::move(workers), Clock::now() + kWorkerStop);
+  wait_for_end(workers, Clock::now() + kWorkerStop);
+  std::vector<std::int64_t> pids;
+  for (const Process* worker : workers)
+    pids.push_back(worker->pid());
   // Whoever is left is killed and reaped by its Process.
   seats_.clear();
   router_.reset();
+  // One killed a moment before the stop has not been reaped as such: nobody else removes its files.
+  for (const std::int64_t pid : pids)
+    remove_traces_of(pid);
   if (router_pid_ > 0) remove_traces_of(router_pid_);
 }
 
@@ -284,10 +290,8 @@ void Supervisor::wait_for_end(std::vector<Process*> processes, TimePoint deadlin
     for (const Process* process : processes)
       process->signal(SIGTERM);
   }
-  for (const Process* process : processes) {
+  for (const Process* process : processes)
     log_warning(str_cat("process ", process->pid(), " did not stop in time and is killed"));
-    remove_traces_of(process->pid());
-  }
 }
 
 bool Supervisor::take_signal() {

@@ -25,6 +25,17 @@ def test_a_signal_stops_everything_and_leaves_nothing(start_server: StartServer,
     server.check_nothing_left()
 
 
+def test_a_worker_killed_just_before_the_stop_leaves_nothing(start_server: StartServer) -> None:
+    server = start_server(*SIM)
+    server.process.send_signal(signal.SIGSTOP)  # the supervisor learns of both together
+    for worker in server.named("brigade-worker"):
+        worker.kill()
+    server.process.send_signal(signal.SIGTERM)
+    server.process.send_signal(signal.SIGCONT)
+    assert server.stop() == 0
+    server.check_nothing_left()
+
+
 def test_a_signal_while_loading_stops_everything(start_server: StartServer) -> None:
     server = start_server(*SIM, "--set", "sim.load_ms=20000", wait=False)
     wait_until(lambda: len(server.processes()) == 4, 20, "router and workers started")
