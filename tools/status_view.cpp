@@ -60,7 +60,8 @@ RankView parse_rank(const json::value& value) {
                 .pp_stage = members.integer("pp_stage"),
                 .layers = {},
                 .load_fraction = members.number("load_fraction"),
-                .busy_fraction = members.number("busy_fraction")};
+                .busy_fraction = members.number("busy_fraction"),
+                .bubble_fraction = members.number("bubble_fraction")};
   const json::array* layers = members.at("layers").if_array();
   if (layers != nullptr && layers->size() == 2) {
     boost::system::error_code error;
@@ -84,6 +85,13 @@ ReplicaView parse_replica(const json::value& value) {
   members.each("ranks",
                [&](const json::value& rank) { replica.ranks.push_back(parse_rank(rank)); });
   return replica;
+}
+
+/// Three columns and the sign: " 87 %".
+std::string percent(double fraction) {
+  std::ostringstream out;
+  out << std::setw(3) << std::lround(100 * fraction) << " %";
+  return out.str();
 }
 
 }  // namespace
@@ -126,9 +134,8 @@ std::string render_status(const StatusView& status) {
     for (const RankView& rank : replica.ranks) {
       out << "  stage " << rank.pp_stage << "  rank " << rank.tp_rank << "  layers "
           << rank.layers.begin << "-" << rank.layers.end - 1 << "  " << std::left << std::setw(8)
-          << rank.state << "  busy " << std::right << std::setw(3)
-          << std::lround(100 * rank.busy_fraction) << " %  " << rank.worker << "  pid " << rank.pid
-          << "\n";
+          << rank.state << "  busy " << std::right << percent(rank.busy_fraction) << "  bubble "
+          << percent(rank.bubble_fraction) << "  " << rank.worker << "  pid " << rank.pid << "\n";
     }
   }
   if (status.replicas.empty()) out << "no replica yet\n";

@@ -183,18 +183,19 @@ void Cluster::on_heartbeat(WorkerId worker, const wire::Heartbeat& heartbeat, Ti
 void Cluster::roll_window(WorkerRecord& worker, TimePoint now) {
   const Duration elapsed = now - worker.window_start;
   if (elapsed < kBusyWindow) return;
-  worker.busy_fraction =
-      std::min(1.0, static_cast<double>(worker.busy_us) * 1e-6 / seconds(elapsed));
-  worker.busy_us = 0;
+  const auto fraction = [&](std::uint64_t us) {
+    return std::min(1.0, static_cast<double>(us) * 1e-6 / seconds(elapsed));
+  };
+  worker.busy_fraction = fraction(worker.window_times.compute_us);
+  worker.bubble_fraction = fraction(worker.window_times.wait_us);
+  worker.window_times = {};
   worker.window_start = now;
 }
 
 void Cluster::on_busy(WorkerId worker, const RankTimes& times, TimePoint now) {
   WorkerRecord& record = workers_.at(worker);
-  record.busy_us += times.compute_us;
-  record.times.compute_us += times.compute_us;
-  record.times.wait_us += times.wait_us;
-  record.times.link_us += times.link_us;
+  record.window_times += times;
+  record.times += times;
   roll_window(record, now);
 }
 

@@ -42,11 +42,12 @@ struct WorkerRecord {
   float load_fraction = 0;
   TimePoint last_progress;
   std::uint64_t max_kv_blocks = 0;
-  // Busy time of the current status window:
+  // Where the time of the current status window goes, and where that of the last one went:
   TimePoint window_start;
-  std::uint64_t busy_us = 0;
-  RankTimes times;  ///< since it joined
+  RankTimes window_times;
   double busy_fraction = 0;
+  double bubble_fraction = 0;
+  RankTimes times;  ///< since it joined
 };
 
 struct ReplicaRecord {

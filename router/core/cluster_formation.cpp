@@ -227,6 +227,7 @@ std::vector<ReplicaStatus> Cluster::status() const {
                               .layers = replica.layers[worker.pp_stage],
                               .load_fraction = worker.load_fraction,
                               .busy_fraction = worker.busy_fraction,
+                              .bubble_fraction = worker.bubble_fraction,
                               .times = worker.times});
     }
     all.push_back(std::move(status));

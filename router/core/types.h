@@ -96,6 +96,13 @@ struct RankTimes {
   std::uint64_t compute_us = 0;  ///< sums over its stage included
   std::uint64_t wait_us = 0;     ///< for the activations of the stage before
   std::uint64_t link_us = 0;     ///< handing on
+
+  RankTimes& operator+=(const RankTimes& other) {
+    compute_us += other.compute_us;
+    wait_us += other.wait_us;
+    link_us += other.link_us;
+    return *this;
+  }
 };
 
 struct RankStatus {
@@ -107,8 +114,9 @@ struct RankStatus {
   std::uint32_t pp_stage = 0;
   Range layers;
   float load_fraction = 0;
-  double busy_fraction = 0;  ///< of the time since the last status window
-  RankTimes times;           ///< since it joined
+  double busy_fraction = 0;    ///< of the last status window: it computed
+  double bubble_fraction = 0;  ///< of the last status window: its step waited for another stage
+  RankTimes times;             ///< since it joined
 };
 
 struct ReplicaStatus {

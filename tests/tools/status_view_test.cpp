@@ -11,7 +11,8 @@ constexpr const char* kStatus = R"({
     {"id": 0, "model": "smol", "state": "ready", "running": 2,
      "kv_blocks": {"total": 100, "used": 7, "cached": 3},
      "ranks": [{"worker": "w0", "pid": 41, "state": "ready", "tp_rank": 0, "pp_stage": 1,
-                "layers": [15, 30], "load_fraction": 1, "busy_fraction": 0.5}]},
+                "layers": [15, 30], "load_fraction": 1, "busy_fraction": 0.5,
+                "bubble_fraction": 0.125}]},
     {"id": 1, "model": "smol", "state": "loading",
      "ranks": [{"load_fraction": 0.25}, {"load_fraction": 0.75}]}],
   "idle_workers": 1, "queue": {"requests": 4, "tokens": 90, "buckets": []}, "new_member": {}})";
@@ -28,6 +29,7 @@ TEST_CASE("a status is read, members that are missing or unknown included") {
   CHECK(replica.kv_cached == 3);
   CHECK(replica.ranks[0].layers == Range{15, 30});
   CHECK(replica.ranks[0].busy_fraction == 0.5);
+  CHECK(replica.ranks[0].bubble_fraction == 0.125);
   CHECK(replica.load_fraction() == 1.0);
   CHECK(status->replicas[1].load_fraction() == 0.5);
   CHECK(status->num_ready() == 1);
@@ -48,7 +50,7 @@ TEST_CASE("what is no status is an error or empty, never a crash") {
 TEST_CASE("the status for people names replicas, ranks, blocks and the queue") {
   const std::string text = render_status(parse_status(kStatus).value());
   for (const char* part : {"replica 0", "smol", "ready", "7 used, 3 cached of 100", "stage 1",
-                           "rank 0", "layers 15-29", "pid 41", "busy  50 %",
+                           "rank 0", "layers 15-29", "pid 41", "busy  50 %", "bubble  13 %",
                            "4 requests, 90 tokens", "standing by  1 workers"}) {
     CAPTURE(part);
     CHECK_MESSAGE(text.find(part) != std::string::npos, text);

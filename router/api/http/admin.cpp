@@ -20,6 +20,7 @@ void append_rank(std::string& out, const RankStatus& rank) {
   out += '[' + std::to_string(rank.layers.begin) + ',' + std::to_string(rank.layers.end) + ']';
   object.number("load_fraction", rank.load_fraction);
   object.number("busy_fraction", rank.busy_fraction);
+  object.number("bubble_fraction", rank.bubble_fraction);
   object.end();
 }
 

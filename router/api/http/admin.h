@@ -12,7 +12,8 @@ namespace brigade::router {
 [[nodiscard]] std::string model_json(const ServedModel& model, std::int64_t created_s);
 
 /// {"replicas":[{"id","model","state","epoch","running","steps","kv_blocks":{"total","used","cached"},
-///   "ranks":[{"worker","pid","host","state","tp_rank","pp_stage","layers":[begin,end],"load_fraction","busy_fraction"}]}],
+///   "ranks":[{"worker","pid","host","state","tp_rank","pp_stage","layers":[begin,end],"load_fraction","busy_fraction",
+///            "bubble_fraction"}]}],
 ///  "queue":{"requests","tokens","buckets":[{"max_tokens","requests"}]},"idle_workers",
 ///  "requests":{"accepted","completed","failed","cancelled","refused","in_flight"},"generated_tokens",
 ///  "preempted","failed_over"}

@@ -146,6 +146,9 @@ void add_rank(Families& out, const ReplicaStatus& replica, const RankStatus& ran
   }
   out.gauge("brigade_rank_busy_ratio", "Part of the last status window that a rank computed.",
             labels, rank.busy_fraction);
+  out.gauge("brigade_rank_bubble_ratio",
+            "Part of the last status window that a rank's steps waited for another stage.", labels,
+            rank.bubble_fraction);
 }
 
 void add_replica(Families& out, const ReplicaStatus& replica) {

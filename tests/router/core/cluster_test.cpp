@@ -209,6 +209,24 @@ TEST_CASE("a replica is ready when all its ranks are") {
   CHECK(f.cluster.has_ready_replica());
 }
 
+TEST_CASE("the status tells how much of the last window a rank computed, and how much it waited") {
+  Fixture f;
+  f.hello(1);
+  f.bring_up({1});
+  const auto rank = [&] { return f.cluster.status().front().ranks.front(); };
+  f.now += milliseconds(1500);
+  f.cluster.on_busy(1, {.compute_us = 1}, f.now);  // begins a window
+  f.cluster.on_busy(1, {.compute_us = 600'000, .wait_us = 200'000}, f.now + milliseconds(500));
+  CHECK(rank().bubble_fraction == 0);
+  f.cluster.on_busy(1, {.compute_us = 900'000, .wait_us = 300'000}, f.now + seconds(2));
+  CHECK(rank().busy_fraction == doctest::Approx(0.75));
+  CHECK(rank().bubble_fraction == doctest::Approx(0.25));
+  CHECK(rank().times.compute_us == 1'500'001);
+  f.cluster.on_busy(1, {}, f.now + seconds(3));  // nothing to do in this one
+  CHECK(rank().busy_fraction == 0);
+  CHECK(rank().bubble_fraction == 0);
+}
+
 TEST_CASE("a lost rank takes its replica down, and the others form a new one under a new epoch") {
   Fixture f(grid(1, 2));
   for (WorkerId id = 1; id <= 3; ++id)
