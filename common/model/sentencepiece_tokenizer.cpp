@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
-#include <array>
-#include <cmath>
 #include <unordered_set>
 #include <utility>
 
 #include "common/base/strings.h"
 #include "common/model/bpe.h"
+#include "common/model/spelling.h"
 #include "common/model/tokenizer_algorithms.h"
 #include "common/model/utf8.h"
 #include "common/model/vocabulary_tokenizer.h"
@@ -15,8 +14,6 @@ namespace brigade::model {
 namespace {
 
 constexpr char32_t kSpace = 0x2581;  ///< how SentencePiece writes a space
-constexpr std::string_view kSpaceText = "\xe2\x96\x81";
-constexpr std::int32_t kNoToken = -1;
 
 /// What text falls into before any merge: characters. Each that is a token, or part of one, has a
 /// symbol; symbols from the vocabulary's size on are characters that are no token themselves. A
@@ -50,19 +47,8 @@ class Characters final {
 struct Pieces {
   Characters characters;
   std::vector<Merge> merges;
-  std::array<std::int32_t, 256> byte_ids;       ///< kNoToken: none
   std::unordered_set<char32_t> joins_to_space;  ///< may stand before a space within a token
 };
-
-std::string with_spaces(std::string_view text) {
-  std::string out;
-  while (!text.empty()) {
-    const bool is_space = text.starts_with(kSpaceText);
-    out += is_space ? ' ' : text[0];
-    text.remove_prefix(is_space ? kSpaceText.size() : 1);
-  }
-  return out;
-}
 
 /// One space between words, none at the ends.
 std::string without_extra_spaces(std::string_view text) {
@@ -79,7 +65,7 @@ class SentencePieceTokenizer final : public VocabularyTokenizer {
   SentencePieceTokenizer(Vocabulary vocabulary, Pieces pieces, bool remove_extra_whitespaces)
       : VocabularyTokenizer(std::move(vocabulary)),
         characters_(std::move(pieces.characters)),
-        byte_ids_(pieces.byte_ids),
+        byte_ids_(byte_ids(this->vocabulary())),
         joins_to_space_(std::move(pieces.joins_to_space)),
         bpe_(pieces.merges),
         remove_extra_whitespaces_(remove_extra_whitespaces) {}
@@ -137,42 +123,18 @@ class SentencePieceTokenizer final : public VocabularyTokenizer {
     return ids.size();
   }
 
-  /// False where a byte has no token: then none is appended.
   bool append_bytes(std::int32_t symbol, std::vector<std::int32_t>& ids) const {
     std::string bytes;
     append_utf8(characters_.character(symbol, vocab_size()), bytes);
-    const auto id_of = [this](char byte) { return byte_ids_[static_cast<std::uint8_t>(byte)]; };
-    const bool all =
-        std::all_of(bytes.begin(), bytes.end(), [&](char byte) { return id_of(byte) != kNoToken; });
-    if (!all) return false;
-    for (const char byte : bytes)
-      ids.push_back(id_of(byte));
-    return true;
+    return append_byte_ids(byte_ids_, bytes, ids);
   }
 
   Characters characters_;
-  std::array<std::int32_t, 256> byte_ids_;
+  ByteIds byte_ids_;
   std::unordered_set<char32_t> joins_to_space_;
   Bpe bpe_;
   bool remove_extra_whitespaces_;
 };
-
-std::optional<std::uint8_t> parse_byte_token(std::string_view text) {
-  constexpr std::string_view kDigits = "0123456789ABCDEF";
-  if (text.size() != 6 || !text.starts_with("<0x") || text[5] != '>') return std::nullopt;
-  const std::size_t high = kDigits.find(text[3]);
-  const std::size_t low = kDigits.find(text[4]);
-  if (high == std::string::npos || low == std::string::npos) return std::nullopt;
-  return static_cast<std::uint8_t>(high * 16 + low);
-}
-
-Result<std::string> decode_token(std::string_view text, TokenType type) {
-  if (type != TokenType::kByte) return with_spaces(text);
-  const std::optional<std::uint8_t> byte = parse_byte_token(text);
-  if (!byte)
-    return data_loss(str_cat("is a byte token and ", quoted(text), ", not <0x00> to <0xFF>"));
-  return std::string(1, static_cast<char>(*byte));
-}
 
 /// Finds the merges that the scores of a vocabulary stand for: every way to put a token together
 /// from two, each as good as the token's score.
@@ -197,16 +159,8 @@ class PieceBuilder final {
   }
 
   Status rank_scores() {
-    if (data_.scores.size() != data_.tokens.size()) {
-      return data_loss(str_cat("tokenizer.ggml.scores has ", data_.scores.size(), " entries for ",
-                               data_.tokens.size(), " tokens"));
-    }
+    RETURN_IF_ERROR(check_scores(data_));
     scores_ = data_.scores;
-    for (std::size_t i = 0; i < scores_.size(); ++i) {
-      if (!std::isfinite(scores_[i])) {
-        return data_loss(str_cat("tokenizer.ggml.scores[", i, "] is ", scores_[i]));
-      }
-    }
     std::sort(scores_.begin(), scores_.end(), std::greater<>());
     scores_.erase(std::unique(scores_.begin(), scores_.end()), scores_.end());
     return {};
@@ -228,11 +182,7 @@ class PieceBuilder final {
   }
 
   void add_characters() {
-    out_.byte_ids.fill(kNoToken);
     for (std::int32_t id = 0; id < vocabulary_.size(); ++id) {
-      if (vocabulary_.types[id] == TokenType::kByte) {
-        out_.byte_ids[static_cast<std::uint8_t>(vocabulary_.bytes[id][0])] = id;
-      }
       if (!vocabulary_.is_normal(id) || text(id).empty()) continue;
       const Utf8Step step = utf8_step(text(id), 0);
       const bool is_character =
@@ -281,7 +231,7 @@ class PieceBuilder final {
 }  // namespace
 
 Result<std::shared_ptr<const Tokenizer>> make_sentencepiece_tokenizer(const TokenizerData& data) {
-  ASSIGN_OR_RETURN(Vocabulary vocabulary, make_vocabulary(data, decode_token));
+  ASSIGN_OR_RETURN(Vocabulary vocabulary, make_vocabulary(data, decode_spelling));
   vocabulary.add_bos = data.add_bos.value_or(true) && vocabulary.bos_id;
   vocabulary.add_space_prefix = data.add_space_prefix.value_or(true);
   ASSIGN_OR_RETURN(const TokenIndex index, index_tokens(data));

@@ -64,8 +64,9 @@ std::string StreamingDetokenizer::finish() {
 Result<std::shared_ptr<const Tokenizer>> make_tokenizer(const TokenizerData& data) {
   if (data.model == "gpt2") return make_byte_bpe_tokenizer(data);
   if (data.model == "llama") return make_sentencepiece_tokenizer(data);
+  if (data.model == "t5") return make_unigram_tokenizer(data);
   return invalid_argument(str_cat("tokenizer.ggml.model is ", quoted(data.model),
-                                  ", and only \"gpt2\" and \"llama\" can be read"));
+                                  R"(, and only "gpt2", "llama" and "t5" can be read)"));
 }
 
 }  // namespace brigade::model

@@ -19,4 +19,9 @@ namespace brigade::model {
 [[nodiscard]] Result<std::shared_ptr<const Tokenizer>> make_sentencepiece_tokenizer(
     const TokenizerData& data);
 
+/// "t5": SentencePiece's unigram model over characters that a map has normalised; the cut with the
+/// largest sum of scores.
+[[nodiscard]] Result<std::shared_ptr<const Tokenizer>> make_unigram_tokenizer(
+    const TokenizerData& data);
+
 }  // namespace brigade::model

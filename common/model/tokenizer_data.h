@@ -30,7 +30,8 @@ struct TokenizerData {
   std::vector<std::string> tokens;  ///< by id, in the alphabet of the algorithm
   std::vector<std::int64_t> types;  ///< TokenType by id; empty: all normal
   std::vector<std::string> merges;  ///< gpt2: "left right", best first
-  std::vector<double> scores;       ///< llama: by id, the best merge has the highest
+  std::vector<double> scores;       ///< llama, t5: by id, the best has the highest
+  std::string charsmap;             ///< t5: the bytes of a Charsmap; empty: the identity
   std::optional<std::int64_t> bos_id;
   std::optional<std::int64_t> eos_id;
   std::optional<std::int64_t> eot_id;

@@ -28,6 +28,19 @@ Result<std::vector<std::string>> owned_strings(const GgufFile& file, std::string
   return std::vector<std::string>(views.begin(), views.end());
 }
 
+/// An array of bytes; empty when it is missing.
+Result<std::string> optional_bytes(const GgufFile& file, std::string_view key) {
+  std::string bytes;
+  if (!file.has(key)) return bytes;
+  ASSIGN_OR_RETURN(const std::vector<std::int64_t> values, file.integers(key));
+  bytes.reserve(values.size());
+  for (const std::int64_t value : values) {
+    if (value < -128 || value > 255) return data_loss(str_cat(key, " holds ", value, ", no byte"));
+    bytes += static_cast<char>(value);
+  }
+  return bytes;
+}
+
 /// Only the model's name tells that its tokens have this property; llama.cpp goes by it too.
 bool is_phi3(const GgufFile& file) {
   constexpr std::string_view kName = "general.name";
@@ -64,8 +77,11 @@ Result<TokenizerData> read_tokenizer_data(const GgufFile& file) {
   ASSIGN_OR_RETURN(data.tokens, owned_strings(file, "tokenizer.ggml.tokens"));
   if (data.model == "gpt2") {
     ASSIGN_OR_RETURN(data.merges, owned_strings(file, "tokenizer.ggml.merges"));
-  } else if (data.model == "llama") {
+  } else if (data.model == "llama" || data.model == "t5") {
     ASSIGN_OR_RETURN(data.scores, file.numbers("tokenizer.ggml.scores"));
+  }
+  if (data.model == "t5") {
+    ASSIGN_OR_RETURN(data.charsmap, optional_bytes(file, "tokenizer.ggml.precompiled_charsmap"));
   }
   if (file.has("tokenizer.ggml.token_type")) {
     ASSIGN_OR_RETURN(data.types, file.integers("tokenizer.ggml.token_type"));

@@ -5,7 +5,7 @@
     python make_tokenizer_golden.py tokenizers.json MODEL.gguf[:PRE[:TRUTH]] ...
 
 PRE replaces the pre-tokenizer that the file names: its pattern is then run over that file's vocabulary. TRUTH is hf
-(default for gpt2 vocabularies), sentencepiece (for llama ones), tiktoken or llama.cpp. A committed file names only models that the
+(default for gpt2 vocabularies), sentencepiece (for llama and t5 ones), tiktoken or llama.cpp. A committed file names only models that the
 tests find; to check any other, write its expectations elsewhere and name that file to the test:
 
     python make_tokenizer_golden.py --count 20000 /tmp/gemma.json gemma-3-270m-q4_k_m.gguf
@@ -24,6 +24,7 @@ from tokenizer_truth import (
     Vocabulary,
     hf_tokenizer,
     llama_cpp_tokenizer,
+    sentencepiece_processor,
     sentencepiece_tokenizer,
     tiktoken_tokenizer,
 )
@@ -42,6 +43,14 @@ def make_truth(vocabulary: Vocabulary, pre: str, truth: str) -> Encode:
     return llama_cpp_tokenizer(vocabulary, pre)
 
 
+def decoded(vocabulary: Vocabulary, ids: list[list[int]]) -> list[list[int]]:
+    """The bytes of sentencepiece's texts of the ids: where text is normalised, it does not come back as it was. None for
+    lines with unknown characters."""
+    processor = sentencepiece_processor(vocabulary)
+    text = lambda line: "" if processor.unk_id() in line else processor.decode(line)
+    return [list(text(line).encode()) for line in ids]
+
+
 def expectations(spec: str, count: int, show: int | None) -> dict:
     path, pre, truth = (spec.split(":") + ["", ""])[:3]
     vocabulary = Vocabulary(path)
@@ -57,6 +66,8 @@ def expectations(spec: str, count: int, show: int | None) -> dict:
         ids.append(encode(text, special))
         if number == show:
             print(json.dumps({"text": text, "special": special, "ids": ids[-1]}))
+    chunks = lambda lines: [hash_ids(lines[i : i + CHUNK]) for i in range(0, count, CHUNK)]
+    texts = {"texts": chunks(decoded(vocabulary, ids))} if vocabulary.model == "t5" else {}
     return {
         "model": path,
         "pre": pre,
@@ -65,7 +76,8 @@ def expectations(spec: str, count: int, show: int | None) -> dict:
         "num_words": len(words),
         "count": count,
         "chunk": CHUNK,
-        "hashes": [hash_ids(ids[i : i + CHUNK]) for i in range(0, count, CHUNK)],
+        "hashes": chunks(ids),
+        **texts,
         "samples": ids[:SAMPLES],
     }
 

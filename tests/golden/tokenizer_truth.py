@@ -55,6 +55,7 @@ class Vocabulary:
         self.scores: list[float] = get("scores") or []
         self.space_prefix: bool = get("add_space_prefix") is not False
         self.remove_extra_whitespaces = bool(get("remove_extra_whitespaces"))
+        self.charsmap = bytes(byte & 0xFF for byte in get("precompiled_charsmap") or [])
 
     def of_type(self, *kinds: int) -> list[str]:
         return [token for token, kind in zip(self.tokens, self.types) if kind in kinds]
@@ -133,7 +134,7 @@ def tiktoken_tokenizer(vocabulary: Vocabulary, pre: str) -> Encode:
     return lambda text, parse: encoding.encode(text, allowed_special=allowed(parse), disallowed_special=())
 
 
-def sentencepiece_tokenizer(vocabulary: Vocabulary) -> Encode:
+def sentencepiece_processor(vocabulary: Vocabulary):
     """sentencepiece itself, over a model file written from the vocabulary. It never parses special tokens."""
     import sentencepiece
     from sentencepiece import sentencepiece_model_pb2 as pb
@@ -142,17 +143,22 @@ def sentencepiece_tokenizer(vocabulary: Vocabulary) -> Encode:
     for token, kind, score in zip(vocabulary.tokens, vocabulary.types, vocabulary.scores):
         piece = token.replace(" ", "\u2581") if kind == USER_DEFINED else token
         proto.pieces.add(piece=piece, score=score, type=kind)
-    proto.trainer_spec.model_type = pb.TrainerSpec.BPE
+    proto.trainer_spec.model_type = pb.TrainerSpec.UNIGRAM if vocabulary.model == "t5" else pb.TrainerSpec.BPE
     proto.trainer_spec.byte_fallback = BYTE in vocabulary.types
     proto.trainer_spec.vocab_size = len(vocabulary.tokens)
     if UNKNOWN not in vocabulary.types:
         unknown = vocabulary.tokens.index("<unk>")
         proto.pieces[unknown].type = UNKNOWN
-    proto.normalizer_spec.name = "identity"
+    proto.normalizer_spec.name = "of the file" if vocabulary.charsmap else "identity"
+    proto.normalizer_spec.precompiled_charsmap = vocabulary.charsmap
     proto.normalizer_spec.add_dummy_prefix = vocabulary.space_prefix
     proto.normalizer_spec.remove_extra_whitespaces = vocabulary.remove_extra_whitespaces
     proto.normalizer_spec.escape_whitespaces = True
-    processor = sentencepiece.SentencePieceProcessor(model_proto=proto.SerializeToString())
+    return sentencepiece.SentencePieceProcessor(model_proto=proto.SerializeToString())
+
+
+def sentencepiece_tokenizer(vocabulary: Vocabulary) -> Encode:
+    processor = sentencepiece_processor(vocabulary)
     return lambda text, _: processor.encode(text)
 
 

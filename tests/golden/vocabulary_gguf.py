@@ -41,7 +41,8 @@ def add_sentencepiece(source: str, writer: GGUFWriter, merges: int | None) -> No
     if merges is not None:
         kept = {p.piece for p in sorted(merged, key=lambda p: -p.score)[:merges]}
         pieces = [p for p in pieces if p.type != NORMAL or len(p.piece) == 1 or p.piece in kept]
-    writer.add_tokenizer_model("llama")
+    unigram = proto.trainer_spec.model_type == pb.TrainerSpec.UNIGRAM
+    writer.add_tokenizer_model("t5" if unigram else "llama")
     writer.add_tokenizer_pre("default")
     writer.add_token_list([p.piece for p in pieces])
     writer.add_token_scores([p.score for p in pieces])
@@ -52,6 +53,8 @@ def add_sentencepiece(source: str, writer: GGUFWriter, merges: int | None) -> No
     writer.add_unk_token_id(ids["<unk>"])
     writer.add_add_space_prefix(proto.normalizer_spec.add_dummy_prefix)
     writer.add_remove_extra_whitespaces(proto.normalizer_spec.remove_extra_whitespaces)
+    if unigram and proto.normalizer_spec.precompiled_charsmap:
+        writer.add_precompiled_charsmap(proto.normalizer_spec.precompiled_charsmap)
 
 
 def split_token(token: bytes, ranks: dict[bytes, int]) -> tuple[bytes, bytes]:

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "common/base/status.h"
+#include "common/model/tokenizer_data.h"
+#include "common/model/vocabulary.h"
+
+// How SentencePiece's vocabularies spell text, whatever the algorithm.
+namespace brigade::model {
+
+inline constexpr std::string_view kSpaceText = "\xe2\x96\x81";  ///< a space, U+2581
+inline constexpr std::int32_t kNoToken = -1;
+
+/// The token of each byte, or kNoToken.
+using ByteIds = std::array<std::int32_t, 256>;
+
+[[nodiscard]] ByteIds byte_ids(const Vocabulary& vocabulary);
+
+/// Appends the tokens of the bytes. False where a byte has none: then nothing is appended.
+[[nodiscard]] bool append_byte_ids(const ByteIds& byte_ids, std::string_view bytes,
+                                   std::vector<std::int32_t>& ids);
+
+/// The text with spaces for the sign.
+[[nodiscard]] std::string with_spaces(std::string_view text);
+
+/// A TokenDecoder: what a token's spelling stands for.
+[[nodiscard]] Result<std::string> decode_spelling(std::string_view text, TokenType type);
+
+/// There is a finite score for each token; an error names the key.
+[[nodiscard]] Status check_scores(const TokenizerData& data);
+
+}  // namespace brigade::model
