@@ -41,7 +41,6 @@ class State final {
   /// exception here is a broken invariant, and CAF would end the actor and leave the process deaf.
   void run(TimePoint now) noexcept {
     inbox_->take(events_);
-    oldest_result_ = {};
     for (DispatcherEvent& event : events_)
       apply(event, now);
     if (router_.next_wake() <= now) {
@@ -71,10 +70,8 @@ class State final {
                             const bool is_result =
                                 std::holds_alternative<wire::StepResult>(e.message);
                             membership_changed_ |= !is_result;
-                            if (is_result && oldest_result_ == TimePoint{}) {
-                              oldest_result_ = e.received;
-                            }
                             router_.on_message(e.worker, std::move(e.message), now);
+                            if (is_result) deliver_result(e.received);
                           },
                           [&](WorkerLostEvent& e) {
                             membership_changed_ = true;
@@ -99,6 +96,13 @@ class State final {
     std::ranges::sort(requests);
     for (const RequestId request : requests)
       router_.cancel(request, now);
+  }
+
+  /// Without waiting for the events behind it, which may be results of as many streams again.
+  void deliver_result(TimePoint received) {
+    result_at_ = received;
+    perform(router_.take_actions());
+    result_at_ = {};
   }
 
   void perform(Actions actions) {
@@ -140,8 +144,7 @@ class State final {
     }
     const bool last = output.finish != wire::FinishReason::kNone;
     if (last) log_end(output, sink->second->label());
-    // Of a batch of results the oldest: what is measured by it is never too short.
-    sink->second->on_output(std::move(output), oldest_result_);
+    sink->second->on_output(std::move(output), result_at_);
     if (last) sinks_.erase(sink);
     return last;
   }
@@ -178,7 +181,7 @@ class State final {
   std::uint64_t last_epoch_ = 0;
   std::uint64_t last_step_ = 0;
   std::uint32_t ready_replicas_ = 0;
-  TimePoint oldest_result_{};  ///< of the events in work
+  TimePoint result_at_{};  ///< of the result in work
   bool membership_changed_ = false;
 };
 

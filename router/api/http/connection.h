@@ -75,7 +75,7 @@ class Connection final : public Exchange, public std::enable_shared_from_this<Co
   void reply(HttpReply reply) override;
   void begin_stream() override;
   void send(std::string_view event, TimePoint result_at) override;
-  void end_stream(bool close) override;
+  void end_stream(std::string_view last_event, bool close) override;
   void count_tokens(std::uint32_t prompt, std::uint32_t completion) override;
   [[nodiscard]] RequestRecord& record() override { return record_; }
   void reset() override;
@@ -96,9 +96,12 @@ class Connection final : public Exchange, public std::enable_shared_from_this<Co
   void reject(const ApiError& error);
   // Writing (connection_write.cpp).
   void append_head(int status, std::string_view content_type);
+  void append_event(std::string_view event);
   void flush();
+  std::size_t write_now();
   void write_some();
   void on_write(bool failed, std::size_t size);
+  void observe_delivery(TimePoint since);
   void answered();
   void end_record();
   void linger();

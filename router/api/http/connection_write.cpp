@@ -77,16 +77,21 @@ void Connection::send(std::string_view event, TimePoint result_at) {
     return reset();
   }
   if (pending_since_ == TimePoint{}) pending_since_ = result_at;
+  append_event(event);
+  flush();
+}
+
+void Connection::append_event(std::string_view event) {
   if (http_1_1_) {
     append_chunk(pending_, event);
   } else {
     pending_ += event;
   }
-  flush();
 }
 
-void Connection::end_stream(bool close) {
+void Connection::end_stream(std::string_view last_event, bool close) {
   if (phase_ != Phase::kWork || finished_) return;
+  append_event(last_event);
   close_after_ = close_after_ || close || core_.shared.stopping;
   if (http_1_1_) pending_ += "0\r\n\r\n";
   finished_ = true;
@@ -102,12 +107,29 @@ void Connection::reset() {
 
 void Connection::flush() {
   if (writing_ || pending_.empty() || phase_ == Phase::kClosed) return;
-  writing_ = true;
-  written_ = 0;
-  out_.swap(pending_);
-  out_since_ = std::exchange(pending_since_, TimePoint{});
+  const TimePoint since = std::exchange(pending_since_, TimePoint{});
+  const std::size_t size = write_now();
   last_progress_ = Clock::now();
+  if (size == pending_.size()) {
+    observe_delivery(since);
+    pending_.clear();
+    return;
+  }
+  writing_ = true;
+  written_ = size;
+  out_.swap(pending_);
+  out_since_ = since;
   write_some();
+}
+
+/// An event goes out here and now: a step has one for each of hundreds of streams, and each wait
+/// for the reactor would make the last of them later. Not the end of an answer, behind which the
+/// next request of the client begins: it is for a handler of its own.
+std::size_t Connection::write_now() {
+  if (finished_) return 0;
+  const std::size_t size = socket_->write_now(asio::buffer(pending_));
+  record_.bytes_sent += size;
+  return size;
 }
 
 void Connection::write_some() {
@@ -124,15 +146,20 @@ void Connection::on_write(bool failed, std::size_t size) {
   record_.bytes_sent += size;
   last_progress_ = Clock::now();
   if (written_ < out_.size()) return write_some();
-  if (out_since_ != TimePoint{}) {
-    const std::chrono::duration<double> took = last_progress_ - out_since_;
-    core_.shared.counts.delivery_s.observe(took.count());
-  }
+  observe_delivery(out_since_);
   out_.clear();
   writing_ = false;
   if (!pending_.empty()) return flush();
   if (out_.capacity() > core_.options.max_stream_bytes) out_.shrink_to_fit();
   if (finished_) answered();
+}
+
+/// All that was written is with the kernel; `since`: Exchange::send's result_at of the oldest
+/// event.
+void Connection::observe_delivery(TimePoint since) {
+  if (since == TimePoint{}) return;
+  const std::chrono::duration<double> took = last_progress_ - since;
+  core_.shared.counts.delivery_s.observe(took.count());
 }
 
 void Connection::answered() {
@@ -148,9 +175,9 @@ void Connection::answered() {
 void Connection::count_tokens(std::uint32_t prompt, std::uint32_t completion) {
   record_.prompt_tokens += prompt;
   record_.completion_tokens += completion;
-  const TimePoint now = Clock::now();
-  if (completion > 0 && record_.first_token == TimePoint{}) record_.first_token = now;
-  if (account_ != nullptr) account_->tokens().take(static_cast<double>(prompt) + completion, now);
+  if (completion > 0 && record_.first_token == TimePoint{}) record_.first_token = Clock::now();
+  if (account_ == nullptr) return;
+  account_->tokens().take(static_cast<double>(prompt) + completion, Clock::now());
 }
 
 /// The request is over, answered or not.

@@ -76,9 +76,8 @@ class GenerationCall::Sink final : public OutputSink {
   [[nodiscard]] std::string_view label() const override { return label_; }
 
   void on_output(Output output, TimePoint result_at) override {
-    mailbox_->post([call = call_, index = index_, result_at, output = std::move(output)]() mutable {
-      call->on_output(index, std::move(output), result_at);
-    });
+    mailbox_->post(OutputMail{
+        .to = call_, .index = index_, .result_at = result_at, .output = std::move(output)});
   }
 
  private:
@@ -111,7 +110,8 @@ void GenerationCall::submit(PreparedGeneration prepared) {
   responder_ = Responder::make(prepared_);
   id_ = make_id(responder_->id_prefix());
   created_s_ = unix_seconds();
-  opening_ = "data: " + opening(/*delta=*/true) + ",\"choices\":[";
+  event_ = "data: " + opening(/*delta=*/true) + ",\"choices\":[";
+  opening_bytes_ = event_.size();
   choices_.resize(prepared_.num_choices());
   static std::atomic<std::uint64_t> next_group{1};
   prepared_.first_group = next_group.fetch_add(prepared_.prompts.size());
@@ -144,7 +144,7 @@ void GenerationCall::answer_echo() {
   }
 }
 
-void GenerationCall::on_output(std::size_t index, Output output, TimePoint result_at) {
+void GenerationCall::on_output(std::size_t index, Output&& output, TimePoint result_at) {
   Choice& choice = choices_[index];
   if (is_end(output)) choice.finished = true;
   if (exchange_ == nullptr) return;
@@ -156,37 +156,37 @@ void GenerationCall::on_output(std::size_t index, Output output, TimePoint resul
   }
   if (is_failure(output)) return fail(failure_of(output));
   if (prepared_.answer.stream) {
-    stream_output(choice, std::move(output), result_at);
+    stream_output(choice, output, result_at);
   } else {
     collect_output(choice, std::move(output));
   }
   if (end && ++num_finished_ == choices_.size()) finish();
 }
 
-void GenerationCall::stream_output(Choice& choice, Output output, TimePoint result_at) {
+void GenerationCall::stream_output(Choice& choice, const Output& output, TimePoint result_at) {
   choice.whole.usage.prompt_tokens = static_cast<std::uint32_t>(choice.prompt->ids.size());
   choice.whole.usage.completion_tokens += static_cast<std::uint32_t>(output.tokens.size());
   if (is_end(output)) choice.whole.usage = output.usage;
   if (!responder_->has_news(choice, output)) return;
   if (!std::exchange(streaming_, true)) exchange_->begin_stream();
   const bool first = !choice.started;
-  std::string event = opening_;
-  responder_->append_choice(event, choice, output, /*delta=*/true);
-  event += ']';
-  responder_->append_extras(event, choice, first);
+  event_.resize(opening_bytes_);
+  responder_->append_choice(event_, choice, output, /*delta=*/true);
+  event_ += ']';
+  responder_->append_extras(event_, choice, first);
   if (prepared_.answer.continuous_usage) {
-    event += ",\"usage\":";
-    append_usage(event, choice.whole.usage);
+    event_ += ",\"usage\":";
+    append_usage(event_, choice.whole.usage);
   } else if (prepared_.answer.include_usage) {
-    event += ",\"usage\":null";
+    event_ += ",\"usage\":null";
   }
-  event += "}\n\n";
+  event_ += "}\n\n";
   // The client may be cut in here: then exchange_ is null afterwards.
   const std::shared_ptr<Exchange> exchange = exchange_;
-  exchange->send(event, result_at);
+  exchange->send(event_, result_at);
 }
 
-void GenerationCall::collect_output(Choice& choice, Output output) {
+void GenerationCall::collect_output(Choice& choice, Output&& output) {
   collected_bytes_ += answer_bytes(output);
   if (collected_bytes_ > kMaxAnswerBytes) return fail(answer_too_large());
   Output& whole = choice.whole;
@@ -212,13 +212,13 @@ void GenerationCall::finish() {
 void GenerationCall::finish_stream() {
   const std::shared_ptr<Exchange> exchange = exchange_;
   if (prepared_.answer.include_usage) {
-    std::string event = opening_ + "],\"usage\":";
-    append_usage(event, total_usage());
-    event += "}\n\n";
-    exchange->send(event);
+    event_.resize(opening_bytes_);
+    event_ += "],\"usage\":";
+    append_usage(event_, total_usage());
+    event_ += "}\n\n";
+    exchange->send(event_);
   }
-  exchange->send(kStreamEnd);
-  exchange->end_stream(/*close=*/false);
+  exchange->end_stream(kStreamEnd, /*close=*/false);
 }
 
 void GenerationCall::finish_whole() {
@@ -241,8 +241,7 @@ void GenerationCall::fail(const ApiError& error) {
   const std::shared_ptr<Exchange> exchange = exchange_;
   release();
   if (streaming_) {
-    exchange->send(error_event(error));
-    exchange->end_stream(/*close=*/true);
+    exchange->end_stream(error_event(error), /*close=*/true);
   } else {
     exchange->reply(to_reply(error));
   }

@@ -48,8 +48,8 @@ class Exchange {
   /// One event, whole, as one chunk. A client that is too far behind is cut: on_gone() of the call
   /// comes from here. `result_at`: when the result that it tells came from the worker, if one did.
   virtual void send(std::string_view event, TimePoint result_at = {}) = 0;
-  /// The orderly end of the stream; with `close` the connection ends too.
-  virtual void end_stream(bool close) = 0;
+  /// The stream's last event and its orderly end; with `close` the connection ends too.
+  virtual void end_stream(std::string_view last_event, bool close) = 0;
   /// Tokens that the request has used, as they come: charged to its key.
   virtual void count_tokens(std::uint32_t prompt, std::uint32_t completion) = 0;
   /// What is known of the request.

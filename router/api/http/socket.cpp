@@ -11,11 +11,18 @@ using boost::system::error_code;
 
 class PlainSocket final : public ClientSocket {
  public:
-  explicit PlainSocket(asio::ip::tcp::socket socket) : socket_(std::move(socket)) {}
+  explicit PlainSocket(asio::ip::tcp::socket socket) : socket_(std::move(socket)) {
+    error_code ec;
+    socket_.non_blocking(true, ec);
+  }
 
   void async_handshake(Handler handler) override { handler(error_code(), 0); }
   void async_read_some(asio::mutable_buffer buffer, Handler handler) override {
     socket_.async_read_some(buffer, std::move(handler));
+  }
+  std::size_t write_now(asio::const_buffer buffer) override {
+    error_code ec;
+    return socket_.non_blocking() ? socket_.write_some(buffer, ec) : 0;
   }
   void async_write_some(asio::const_buffer buffer, Handler handler) override {
     socket_.async_write_some(buffer, std::move(handler));

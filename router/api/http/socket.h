@@ -19,6 +19,9 @@ class ClientSocket {
   /// Comes first, once; no bytes are counted.
   virtual void async_handshake(Handler handler) = 0;
   virtual void async_read_some(boost::asio::mutable_buffer buffer, Handler handler) = 0;
+  /// Bytes that could be handed over at once; 0 also where that is not possible or has failed:
+  /// async_write_some() tells.
+  virtual std::size_t write_now(boost::asio::const_buffer buffer) = 0;
   virtual void async_write_some(boost::asio::const_buffer buffer, Handler handler) = 0;
   /// Tells the client that nothing more will come; it may go on sending. The handler keeps alive
   /// what must be, and tells nothing.

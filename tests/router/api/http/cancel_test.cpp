@@ -3,6 +3,8 @@
 #include <doctest/doctest.h>
 
 #include <string>
+#include <thread>
+#include <vector>
 
 #include "common/base/strings.h"
 #include "router/api/http/generation.h"
@@ -146,6 +148,25 @@ TEST_CASE("a client that stops reading is cut when nothing moves, with a little 
   slow.send(post("/v1/completions", R"({"prompt":"a","max_tokens":500,"stream":true})"));
   CHECK(door.service.wait_for_cancelled(1));
   CHECK_FALSE(slow.receive().complete);
+}
+
+TEST_CASE("a client that lags within the bound gets every byte in order") {
+  Door door({.max_stream_bytes = 8 << 20, .send_buffer_bytes = 8 << 10});
+  constexpr std::size_t kNumPieces = 400;
+  std::vector<std::string> pieces;
+  for (std::size_t i = 0; i < kNumPieces; ++i)
+    pieces.push_back(str_cat(i, std::string(10'000, 'x')));
+  door.service.set_script([&](const Request& request) { return say(request, pieces); });
+  HttpClient client(door.server->address());
+  client.send(post("/v1/completions", R"({"prompt":"a","max_tokens":400,"stream":true})"));
+  const auto deadline = Clock::now() + seconds(5);
+  while (door.service.num_outputs() < kNumPieces && Clock::now() < deadline)
+    std::this_thread::sleep_for(milliseconds(1));
+  const HttpAnswer answer = client.receive();
+  REQUIRE(answer.complete);
+  REQUIRE(answer.chunks.size() == kNumPieces + 1);
+  for (std::size_t i = 0; i < kNumPieces; ++i)
+    CHECK(answer.chunks[i].find(str_cat("\"text\":\"", pieces[i], "\"")) != std::string::npos);
 }
 
 TEST_CASE("one client that does not read harms no other") {
