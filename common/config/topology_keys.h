@@ -196,8 +196,9 @@ void visit_sim(Topology& t, Visitor& visit) {
   visit(Key{"sim.us_per_token", "and this for each of its tokens,", 0, 1e9}, t.sim.us_per_token);
   visit(Key{"sim.us_per_context_token", "and this for each token of context,", 0, 1e9},
         t.sim.us_per_context_token);
-  visit(Key{"sim.jitter", "up to this fraction more or less (drawn from seed and step).", 0, 1},
-        t.sim.jitter);
+  visit(
+      Key{"sim.jitter", "and up to this fraction more (drawn from replica, stage and step).", 0, 1},
+      t.sim.jitter);
   visit(Key{"sim.load_ms", "Time it pretends to load weights.", 0, 1e9}, t.sim.load_ms);
 }
 

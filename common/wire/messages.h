@@ -24,8 +24,8 @@ enum class ActivationMode : std::uint8_t { kInt8 = 0, kFloat = 1 };
 enum class KvType : std::uint8_t { kF16 = 0, kF32 = 1 };
 
 /// Cost model of a simulated device: a step takes base_us + us_per_token * tokens +
-/// us_per_context_token * the sum of the context lengths, and jitter of up to the given fraction,
-/// drawn from (seed, step).
+/// us_per_context_token * the sum of the context lengths, and up to the given fraction more, drawn
+/// from replica, stage and step.
 struct SimCost {
   double base_us = 1000;
   double us_per_token = 20;

@@ -72,7 +72,7 @@ class SimEngine final : public Engine {
   Range layers_;
   std::int64_t num_layers_ = 0;  ///< of all stages
   wire::SimCost cost_;
-  std::uint32_t pp_stage_ = 0;
+  std::uint64_t seed_ = 0;
   bool first_stage_ = false;
   bool last_stage_ = false;
   std::uint32_t tp_size_ = 1;
@@ -86,7 +86,7 @@ Status SimEngine::load(const wire::Assign& assign, const std::function<void(floa
   layers_ = stage.layers;
   num_layers_ = assign.stages.back().layers.end;
   cost_ = assign.sim;
-  pp_stage_ = assign.pp_stage;
+  seed_ = sim_seed(assign.replica, assign.pp_stage);
   first_stage_ = assign.pp_stage == 0;
   last_stage_ = assign.pp_stage + 1 == assign.stages.size();
   tp_size_ = stage.tp_size;
@@ -121,8 +121,8 @@ Status SimEngine::sleep(const StepInputs& inputs, TimePoint deadline) const {
   const std::int64_t context = std::accumulate(lens.begin(), lens.end(), std::int64_t{0});
   const auto all_layers = static_cast<double>(std::max<std::int64_t>(num_layers_, 1));
   const double share = static_cast<double>(layers_.size()) / all_layers / tp_size_;
-  const TimePoint end = Clock::now() + sim_step_time(cost_, share, inputs.num_tokens(), context,
-                                                     pp_stage_, inputs.step);
+  const TimePoint end =
+      Clock::now() + sim_step_time(cost_, share, inputs.num_tokens(), context, seed_, inputs.step);
   std::this_thread::sleep_until(std::min(end, deadline));
   if (end <= deadline) return {};
   return deadline_exceeded(str_cat("the simulated step ", inputs.step, " takes too long"));
@@ -200,6 +200,10 @@ Status SimEngine::run(const StepInputs& inputs, Collective& group, TimePoint dea
 std::int32_t sim_token(std::int32_t previous, std::uint32_t position, std::uint32_t attempt) {
   const std::uint64_t bits = random_bits(static_cast<std::uint64_t>(previous), position, attempt);
   return kSimFirstToken + static_cast<std::int32_t>(bits % kSimNumTokens);
+}
+
+std::uint64_t sim_seed(std::uint32_t replica, std::uint32_t pp_stage) {
+  return random_bits(replica, pp_stage);
 }
 
 Duration sim_step_time(const wire::SimCost& cost, double share, std::int64_t num_tokens,

@@ -24,6 +24,9 @@ inline constexpr std::uint64_t kSimBlockBytes = 1024;
 [[nodiscard]] std::int32_t sim_token(std::int32_t previous, std::uint32_t position,
                                      std::uint32_t attempt = 0);
 
+/// Of a stage's jitter: its ranks take equally long, other stages and replicas do not.
+[[nodiscard]] std::uint64_t sim_seed(std::uint32_t replica, std::uint32_t pp_stage);
+
 /// How long one rank takes for a step: all of base_us, and the share of the rest that its layers
 /// are of all layers, over its TP group. At most a minute, never negative, whatever the numbers.
 [[nodiscard]] Duration sim_step_time(const wire::SimCost& cost, double share,

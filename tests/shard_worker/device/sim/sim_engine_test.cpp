@@ -158,6 +158,12 @@ TEST_CASE("step time follows the cost model, and senseless costs give a bounded 
     CHECK(sim_step_time(jittery, 1, 1, 1, 3, step) >= std::chrono::microseconds(100));
     CHECK(sim_step_time(jittery, 1, 1, 1, 3, step) <= std::chrono::microseconds(150));
   }
+  const auto of_stage = [&](std::uint32_t replica, std::uint32_t pp_stage) {
+    return sim_step_time(jittery, 1, 1, 1, sim_seed(replica, pp_stage), 7);
+  };
+  CHECK(of_stage(0, 1) == of_stage(0, 1));
+  CHECK(of_stage(0, 1) != of_stage(1, 1));
+  CHECK(of_stage(0, 1) != of_stage(1, 0));
   CHECK(sim_step_time({.base_us = std::nan("")}, 1, 1, 1, 0, 0) == Duration::zero());
   CHECK(sim_step_time({.base_us = 1e300}, 1, 1, 1, 0, 0) == seconds(60));
   CHECK(sim_step_time({.base_us = -5}, 0, 1, 1, 0, 0) == Duration::zero());
