@@ -96,7 +96,7 @@ TEST_CASE("every split covers everything once, in units, with something for each
 TEST_CASE("stages are never empty, and the last has fewer layers because of the head") {
   const ModelSpec spec = smollm2();
   CHECK(split_layers(spec, 1) == Partition{{0, 30}});
-  CHECK(split_layers(spec, 2) == Partition{{0, 18}, {18, 30}});
+  CHECK(split_layers(spec, 2) == Partition{{0, 19}, {19, 30}});
   for (std::int64_t pp = 1; pp <= 30; ++pp) {
     const Partition stages = split_layers(spec, pp);
     REQUIRE(static_cast<std::int64_t>(stages.size()) == pp);
