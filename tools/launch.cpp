@@ -16,6 +16,7 @@
 #include "common/config/discovery.h"
 #include "common/model/gguf.h"
 #include "common/model/spec.h"
+#include "common/model/tokenizer_data.h"
 
 namespace brigade::tools {
 namespace {
@@ -196,11 +197,21 @@ Result<std::string> find_model(const std::string& path) {
   return found->string();
 }
 
+namespace {
+
+/// The router will say the same, but as one of two processes.
+Status check_tokenizer(const model::GgufFile& file) {
+  ASSIGN_OR_RETURN(const model::TokenizerData data, model::read_tokenizer_data(file));
+  return model::make_tokenizer(data).status();
+}
+
+}  // namespace
+
 Status check_model(const config::Topology& topology) {
   ASSIGN_OR_RETURN(const auto file, model::GgufFile::open(topology.model));
-  const auto spec = model::read_spec(*file);
-  if (!spec.ok()) return spec.status().with_context(quoted(topology.model, 512));
-  return model::check_grid(*spec, topology.tp, topology.pp);
+  ASSIGN_OR_RETURN(const model::ModelSpec spec, model::read_spec(*file));
+  RETURN_IF_ERROR(check_tokenizer(*file).with_context(quoted(topology.model, 512)));
+  return model::check_grid(spec, topology.tp, topology.pp);
 }
 
 }  // namespace brigade::tools

@@ -75,6 +75,24 @@ def programs(tmp_path: Path) -> Iterator[Programs]:
     running.stop()
 
 
+def test_a_worker_without_the_models_file_says_so_and_loads_it_when_it_is_there(
+    programs: Programs, tmp_path: Path
+) -> None:
+    model, away = tmp_path / "model.gguf", tmp_path / "away.gguf"
+    shutil.copy(MODEL, model)
+    router = programs.start(
+        "brigade-router", "--model", str(model), "--http", "127.0.0.1:0", "--socket", "tcp://127.0.0.1:0"
+    )
+    (_, tcp) = programs.record()["workers"]
+    model.rename(away)
+    model.write_text("no model")
+    programs.start("brigade-worker", "--router", tcp)
+    log = tmp_path / "brigade-router-0.log"
+    wait_until(lambda: f'loading: "{model}": not a GGUF file but text' in log.read_text(), 20, "the router's warning")
+    away.rename(model)
+    assert read_line(router, 60).startswith("ready http://")
+
+
 def test_a_worker_needs_the_routers_address_and_nothing_else(programs: Programs) -> None:
     router = programs.start(
         "brigade-router", "--model", str(MODEL), "--http", "127.0.0.1:0", "--socket", "tcp://127.0.0.1:0"

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from support import MODEL, run_cli
+from support import MODEL, ROOT, run_cli
 
 
 def gguf_header(version: int = 3, order: str = "<") -> bytes:
@@ -27,6 +27,17 @@ def safetensors() -> bytes:
     return struct.pack("<Q", len(header)) + header + bytes(4)
 
 
+def of_architecture(name: str) -> bytes:
+    """A header of one key."""
+    key = b"general.architecture"
+    value = struct.pack("<Q", len(key)) + key + struct.pack("<IQ", 8, len(name)) + name.encode()
+    return b"GGUF" + struct.pack("<IQQ", 3, 0, 1) + value
+
+
+def without_tokens() -> bytes:
+    return (ROOT / "tests" / "golden" / "families" / "llama3.gguf").read_bytes()
+
+
 KINDS: dict[str, tuple[Callable[[], bytes], str]] = {
     "empty": (bytes, "is empty"),
     "text": (lambda: b"# A model\n\nIt is in another file.\n", "not a GGUF file but text"),
@@ -38,6 +49,8 @@ KINDS: dict[str, tuple[Callable[[], bytes], str]] = {
     "version 1": (lambda: gguf_header(version=1), "GGUF version 1"),
     "version 9": (lambda: gguf_header(version=9), "GGUF version 9"),
     "no model inside": (gguf_header, 'key "general.architecture" is missing'),
+    "other architecture": (lambda: of_architecture("mamba"), 'is "mamba"; these can be run: llama, '),
+    "no tokens": (without_tokens, 'key "tokenizer.ggml.tokens" is missing'),
     "cut in its header": (lambda: head_of_model(1000), "cut short"),
     "cut in its weights": (lambda: head_of_model(50_000_000), "cut short"),
 }
@@ -52,7 +65,7 @@ def refusal(path: Path, *command: str) -> str:
     assert result.returncode == 1
     assert result.stdout == ""
     (line,) = result.stderr.splitlines()
-    assert line.startswith("brigade: ") and str(path) in line
+    assert line.startswith("brigade: ") and line.count(str(path)) == 1
     return line
 
 
@@ -69,3 +82,13 @@ def test_a_missing_file_and_a_folder_are_refused_in_one_line(tmp_path: Path) -> 
     missing = tmp_path / "none.gguf"
     assert "cannot find the model" in refusal(missing, "up", "--model", str(missing))
     assert "is a folder: name the .gguf file inside it" in refusal(tmp_path, "up", "--model", str(tmp_path))
+
+
+def test_a_model_without_one_of_its_parts_is_refused_in_one_line(tmp_path: Path) -> None:
+    first = tmp_path / "model-00001-of-00003.gguf"
+    entries = b""
+    for key, value in ((b"split.no", 0), (b"split.count", 3)):
+        entries += struct.pack("<Q", len(key)) + key + struct.pack("<IH", 2, value)
+    first.write_bytes(b"GGUF" + struct.pack("<IQQ", 3, 0, 2) + entries)
+    line = refusal(first, "up", "--model", str(first))
+    assert 'part 2 of 3: cannot open "' in line and 'model-00002-of-00003.gguf": No such file' in line
