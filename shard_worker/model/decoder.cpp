@@ -21,8 +21,8 @@ Decoder::Decoder(const model::ModelSpec& spec, const Shard& shard, const ShardWe
       qkv_(max_step_tokens * (q_size_ + 2 * kv_size_)),
       mixed_(max_step_tokens * q_size_),
       partial_(max_step_tokens * spec.hidden_size),
-      gate_up_(max_step_tokens * 2 * shard.ffn.size()),
-      act_(max_step_tokens * shard.ffn.size()),
+      gate_up_(std::min(kFfnRows, max_step_tokens) * 2 * shard.ffn.size()),
+      act_(std::min(kFfnRows, max_step_tokens) * shard.ffn.size()),
       rows_(shard.last_stage ? kSumRows * spec.hidden_size : 0),
       part_(shard.last_stage ? kLogitRows * shard.vocab.size() : 0) {
   INVARIANT_EQ(static_cast<std::int64_t>(weights.layers.size()), shard.layers.size());
@@ -37,10 +37,11 @@ std::uint64_t Decoder::scratch_bytes(const model::ModelSpec& spec, const Shard& 
   const std::int64_t q = shard.heads.size() * spec.head_dim;
   const std::int64_t kv = shard.kv_heads.size() * spec.head_dim;
   const std::int64_t angles = spec.rotary_dim * static_cast<std::int64_t>(spec.ropes.size());
-  const std::int64_t row = 2 * spec.hidden_size + 2 * q + 2 * kv + 3 * shard.ffn.size() + angles +
-                           ExpertFfn::scratch_row(spec, shard);
+  const std::int64_t row =
+      2 * spec.hidden_size + 2 * q + 2 * kv + angles + ExpertFfn::scratch_row(spec, shard);
+  const std::int64_t ffn = std::min(kFfnRows, max_step_tokens) * 3 * shard.ffn.size();
   const std::int64_t logits = kSumRows * spec.hidden_size + kLogitRows * shard.vocab.size();
-  const std::int64_t floats = max_step_tokens * row + (shard.last_stage ? logits : 0);
+  const std::int64_t floats = max_step_tokens * row + ffn + (shard.last_stage ? logits : 0);
   return static_cast<std::uint64_t>(floats) * sizeof(float);
 }
 
@@ -108,8 +109,17 @@ void Decoder::ffn(const LayerWeights& weights, const kernels::Matrix& x) {
   const kernels::Matrix partial = partial_.view(x.rows, spec_.hidden_size);
   ops_.rms_norm(x, weights.ffn_norm, spec_.rms_norm_eps, normed);
   if (weights.router != nullptr) return experts_->run(weights, normed, partial);
-  const kernels::Matrix gate_up = gate_up_.view(x.rows, 2 * shard_.ffn.size());
-  const kernels::Matrix act = act_.view(x.rows, shard_.ffn.size());
+  for (std::int64_t begin = 0; begin < x.rows; begin += kFfnRows) {
+    const std::int64_t rows = std::min(kFfnRows, x.rows - begin);
+    ffn_rows(weights, {normed.row(begin), rows, normed.cols, normed.stride},
+             {partial.row(begin), rows, partial.cols, partial.stride});
+  }
+}
+
+void Decoder::ffn_rows(const LayerWeights& weights, const kernels::Matrix& normed,
+                       const kernels::Matrix& partial) {
+  const kernels::Matrix gate_up = gate_up_.view(normed.rows, 2 * shard_.ffn.size());
+  const kernels::Matrix act = act_.view(normed.rows, shard_.ffn.size());
   ops_.linear(*weights.ffn.gate_up, normed, gate_up);
   if (!weights.gate_up_bias.empty()) ops_.add_bias(gate_up, weights.gate_up_bias);
   ops_.gate(spec_.activation, gate_up, act);

@@ -59,11 +59,18 @@ class Decoder final {
                                                    std::int64_t max_step_tokens);
 
  private:
+  /// The FFN's scratch is the largest. A step's rows pass through it in parts of this size, enough
+  /// for each read of a weight to be shared.
+  static constexpr std::int64_t kFfnRows = 128;
+
   /// Leaves this rank's part of the attention output of the stage's layer i in partial_.
   void attention(std::size_t i, const StepInputs& inputs, kernels::KvCache& cache,
                  const kernels::Matrix& x);
   /// Leaves this rank's part of the FFN output in partial_.
   void ffn(const LayerWeights& weights, const kernels::Matrix& x);
+  /// Of some rows; normed, partial: [rows, hidden_size], at most kFfnRows.
+  void ffn_rows(const LayerWeights& weights, const kernels::Matrix& normed,
+                const kernels::Matrix& partial);
   /// x += the sum of partial_ over the ranks, normed where there is a norm.
   Status add_partial(Collective& group, TimePoint deadline, std::span<const float> post_norm,
                      const kernels::Matrix& x);
@@ -84,8 +91,8 @@ class Decoder final {
   AlignedFloats qkv_;                        ///< [max_step_tokens, q + kv + kv]
   AlignedFloats mixed_;                      ///< [max_step_tokens, q]: what attention gives
   AlignedFloats partial_;  ///< [max_step_tokens, hidden_size]: this rank's part of a sum
-  AlignedFloats gate_up_;  ///< [max_step_tokens, 2 * ffn]
-  AlignedFloats act_;      ///< [max_step_tokens, ffn]
+  AlignedFloats gate_up_;  ///< [kFfnRows, 2 * ffn]
+  AlignedFloats act_;      ///< [kFfnRows, ffn]
   AlignedFloats rows_;     ///< [kSumRows, hidden_size]
   AlignedFloats part_;     ///< [kLogitRows, vocab of this rank]
 };
