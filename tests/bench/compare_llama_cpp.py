@@ -4,10 +4,10 @@
 
     tests/bench/compare_llama_cpp.py [--venv DIR] [--rounds 3]
 
-Prints a table with ratios: decode and prefill by one thread, two tensor-parallel one-thread processes against one,
-eight streams on two one-thread pipeline stages against one one-thread process; and what part of the machine's own
-limit each figure is. The rivals take turns within each round, and medians are compared, so that a machine that
-slows down meanwhile slows down both.
+Prints a table with ratios: decode, prefill and scoring by one thread, two tensor-parallel one-thread processes against
+one, eight streams on two one-thread pipeline stages against one one-thread process; and what part of the machine's own
+limit each figure is. The rivals take turns within each round, and medians are compared, so that a machine that slows
+down meanwhile slows down both.
 
 Brigade is measured from outside, through its HTTP API, as a difference of two requests: what does not depend on the
 number of tokens (HTTP, the router, the client) cancels out, as it is absent from llama.cpp's loop.
@@ -60,6 +60,16 @@ def decode(tokens):
     assert lc.llama_decode(ctx, lc.llama_batch_get_one(array, len(tokens))) == 0
     lc.llama_synchronize(ctx)
 
+def decode_all(tokens):
+    # What scoring takes there: logits of every token in memory. Making log-probabilities of them is not counted.
+    batch = lc.llama_batch_init(len(tokens), 0, 1)
+    batch.n_tokens = len(tokens)
+    for i, token in enumerate(tokens):
+        batch.token[i], batch.pos[i], batch.n_seq_id[i], batch.seq_id[i][0], batch.logits[i] = token, i, 1, 0, True
+    assert lc.llama_decode(ctx, batch) == 0
+    lc.llama_synchronize(ctx)
+    lc.llama_batch_free(batch)
+
 def argmax():
     logits = lc.llama_get_logits_ith(ctx, -1)
     import numpy
@@ -69,7 +79,7 @@ for line in sys.stdin:
     command = json.loads(line)
     lc.llama_memory_clear(lc.llama_get_memory(ctx), True)
     start = time.perf_counter()
-    decode(command["prompt"])
+    (decode_all if command["all_logits"] else decode)(command["prompt"])
     prefill = time.perf_counter() - start
     start = time.perf_counter()
     for _ in range(command["num_tokens"]):
@@ -89,9 +99,10 @@ class Peer:
             text=True,
         )
 
-    def measure(self, prompt: list[int], num_tokens: int) -> dict[str, float]:
+    def measure(self, prompt: list[int], num_tokens: int, all_logits: bool = False) -> dict[str, float]:
         assert self.process.stdin is not None and self.process.stdout is not None
-        print(json.dumps({"prompt": prompt, "num_tokens": num_tokens}), file=self.process.stdin, flush=True)
+        command = {"prompt": prompt, "num_tokens": num_tokens, "all_logits": all_logits}
+        print(json.dumps(command), file=self.process.stdin, flush=True)
         line = self.process.stdout.readline()
         if not line:
             raise SystemExit("llama.cpp has ended; its messages are above")
@@ -117,13 +128,14 @@ class Brigade:
         self.server = Server(folder, "--tp", str(tp), "--pp", str(pp), "--threads", "1")
         self.model = self.server.model()
 
-    def seconds(self, prompt: list[int], max_tokens: int) -> float:
+    def seconds(self, prompt: list[int], max_tokens: int, **more: object) -> float:
         body = {
             "model": self.model,
             "prompt": prompt,
             "max_tokens": max_tokens,
             "temperature": 0,
             "ignore_eos": True,
+            **more,
         }
         start = time.perf_counter()
         answer = self.server.post("/v1/completions", body, seconds=300)
@@ -142,6 +154,11 @@ class Brigade:
         """Prompt tokens a second."""
         few = self.seconds(random_tokens(1), 1)
         many = self.seconds(random_tokens(1 + PREFILL_TOKENS), 1)
+        return PREFILL_TOKENS / (many - few)
+
+    def score_rate(self) -> float:
+        """Prompt tokens a second, each with its log-probability."""
+        few, many = (self.seconds(random_tokens(n), 0, echo=True, logprobs=1) for n in (2, 2 + PREFILL_TOKENS))
         return PREFILL_TOKENS / (many - few)
 
     def streams_rate(self) -> float:
@@ -195,6 +212,7 @@ def measure(rounds: int, python: Path, model: Path, folder: Path) -> dict[str, f
     def one(brigade: Brigade) -> None:
         note("decode", brigade.decode_rate())
         note("prefill", brigade.prefill_rate())
+        note("score", brigade.score_rate())
         note("streams", brigade.streams_rate())
 
     for number in range(rounds):
@@ -205,6 +223,8 @@ def measure(rounds: int, python: Path, model: Path, folder: Path) -> dict[str, f
         note("peer decode", DECODE_TOKENS / seconds["decode"])
         seconds = peer.measure(random_tokens(PREFILL_TOKENS), 0)
         note("peer prefill", PREFILL_TOKENS / seconds["prefill"])
+        seconds = peer.measure(random_tokens(PREFILL_TOKENS), 0, all_logits=True)
+        note("peer score", PREFILL_TOKENS / seconds["prefill"])
         peer.close()
         with_server("one", 1, 1, one)
         with_server("tp2", 2, 1, lambda b: note("tp2 decode", b.decode_rate()))
@@ -219,13 +239,14 @@ def print_table(median: dict[str, float], limits: dict[str, list[float]], model:
     rows = [
         ("decode, 1 thread", "decode", "llama.cpp", "peer decode", 1.3),
         ("prefill, 1 thread", "prefill", "llama.cpp", "peer prefill", 1.3),
+        ("scoring, 1 thread", "score", "llama.cpp, all logits", "peer score", 1.3),
         ("decode, TP2 of 1-thread ranks", "tp2 decode", "Brigade, 1 thread", "decode", 1.6),
         (f"{NUM_STREAMS} streams, PP2 of 1-thread stages", "pp2 streams", "Brigade, 1 thread", "streams", 1.6),
     ]
-    print(f"{'':36}{'tokens/s':>10}  {'against':20}{'tokens/s':>10}{'ratio':>8}{'aim':>6}")
+    print(f"{'':36}{'tokens/s':>10}  {'against':22}{'tokens/s':>10}{'ratio':>8}{'aim':>6}")
     for title, ours, rival, theirs, aim in rows:
         print(
-            f"{title:36}{median[ours]:10.1f}  {rival:20}{median[theirs]:10.1f}"
+            f"{title:36}{median[ours]:10.1f}  {rival:22}{median[theirs]:10.1f}"
             f"{median[ours] / median[theirs]:8.2f}{aim:6.1f}"
         )
     read, dot = limits["read_gb_s"], limits["int8_gop_s"]
