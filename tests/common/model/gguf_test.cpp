@@ -3,6 +3,7 @@
 
 #include <doctest/doctest.h>
 
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cstring>
@@ -287,6 +288,36 @@ TEST_CASE("a file that is cut short after it was opened gives an error and no si
   const Status status = last->read(0, stored);
   CHECK(status.code() == StatusCode::kDataLoss);
   CHECK(status.message().find("was cut short after it was opened") != std::string::npos);
+}
+
+TEST_CASE("a file that is replaced after it was opened is read as it was") {
+  const TempFile temp(everything().build());
+  const auto opened = GgufFile::open(temp.path());
+  REQUIRE(opened.ok());
+  const TensorInfo* tensor = (*opened)->find_tensor("q4_1");
+  std::vector<std::byte> before(tensor->bytes);
+  REQUIRE(tensor->read(0, before).ok());
+  const TempFile other(everything(2).build().substr(0, 100));
+  std::filesystem::rename(other.path(), temp.path());
+  std::vector<std::byte> after(tensor->bytes);
+  CHECK(tensor->read(0, after).ok());
+  CHECK(before == after);
+  CHECK_FALSE(GgufFile::open(temp.path()).ok());
+}
+
+TEST_CASE("a pipe or a device is refused without waiting for it, a link to a file is followed") {
+  const TempFile temp(everything().build());
+  const std::string pipe = temp.path() + ".pipe";
+  const std::string link = temp.path() + ".link";
+  REQUIRE(mkfifo(pipe.c_str(), 0600) == 0);
+  std::filesystem::create_symlink(temp.path(), link);
+  for (const std::string& path : {pipe, std::string("/dev/zero")}) {
+    const Status status = GgufFile::open(path).status();
+    CHECK(status.message().find("is not a regular file") != std::string::npos);
+  }
+  CHECK(GgufFile::open(link).ok());
+  std::filesystem::remove(pipe);
+  std::filesystem::remove(link);
 }
 
 namespace {
