@@ -4,6 +4,8 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <numeric>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -37,6 +39,11 @@ class Histogram final {
   /// all.
   [[nodiscard]] const std::vector<std::uint64_t>& counts() const { return counts_; }
   [[nodiscard]] double sum() const { return sum_; }
+  /// Nothing while nothing has been observed.
+  [[nodiscard]] std::optional<double> mean() const {
+    const auto count = std::accumulate(counts_.begin(), counts_.end(), std::uint64_t{0});
+    return count == 0 ? std::nullopt : std::optional(sum_ / static_cast<double>(count));
+  }
 
  private:
   std::span<const double> edges_;

@@ -58,9 +58,18 @@ std::uint64_t may_always_wait(std::uint32_t max_seqs) {
   return std::clamp(max_seqs / kStandingPart, 4U, 16U);
 }
 
-std::optional<StandingBound> standing_bound(const DrainRate& rate, Slots slots, TimePoint now) {
+std::optional<double> expected_wait_s(std::uint64_t ahead, std::uint64_t cost, double service_s,
+                                      Slots slots) {
+  if (slots.all == 0) return std::nullopt;
+  const double num_ahead = static_cast<double>(ahead) / static_cast<double>(cost);
+  return num_ahead * service_s / static_cast<double>(slots.all);
+}
+
+std::optional<StandingBound> standing_bound(const DrainRate& rate, Slots slots,
+                                            std::optional<double> service_s, TimePoint now) {
   const double most = static_cast<double>(slots.in_use) / kStandingPart;
-  const std::optional<double> wait_s = rate.seconds_for_requests(most, now);
+  std::optional<double> wait_s = rate.seconds_for_requests(most, now);
+  if (!wait_s && service_s) wait_s = *service_s / kStandingPart;
   if (!wait_s) return std::nullopt;
   return StandingBound{.requests = slots.may_wait, .wait_s = *wait_s};
 }

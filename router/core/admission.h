@@ -23,7 +23,8 @@ struct QueueLoad {
   std::uint64_t tokens = 0;  ///< as charged: uncached prompt and expected output
   std::uint64_t tenant_requests = 0;
   std::uint64_t tenant_tokens = 0;
-  /// FairQueue::tokens_ahead() over the measured drain rate; nothing while that is not known.
+  /// FairQueue::tokens_ahead() over the measured drain rate, or expected_wait_s(); nothing while
+  /// neither is known.
   std::optional<double> wait_s;
   std::optional<StandingBound> standing;  ///< nothing: it does not stand, or the rate is not known
 };
@@ -42,16 +43,29 @@ struct QueueLoad {
 /// Of a model's replicas that take requests.
 struct Slots {
   std::uint64_t in_use = 0;
+  std::uint64_t all = 0;
   std::uint64_t may_wait = 0;  ///< may_always_wait() of all
 };
 
 /// Requests that may wait for a replica of `max_seqs` slots though the queue stands.
 [[nodiscard]] std::uint64_t may_always_wait(std::uint32_t max_seqs);
 
+/// A stand-in for the drain rate while that is not known, which it is not before requests have
+/// waited for a while: by then a flood would have made a long queue. As if every slot were taken by
+/// a request like the new one, and those ahead of it were like it too:
+///
+///     tokens ahead / cost * service_s / slots
+///
+/// `cost`: of the new one, > 0; `service_s`: what it will take. Nothing without slots.
+[[nodiscard]] std::optional<double> expected_wait_s(std::uint64_t ahead, std::uint64_t cost,
+                                                    double service_s, Slots slots);
+
 /// A queue that does not empty serves no one the sooner: it need only keep the replicas from
 /// running dry. So a request may wait for as long as an eighth of what runs takes to be placed: by
-/// Little's law that adds an eighth to the time that requests take.
+/// Little's law that adds an eighth to the time that requests take. That is `service_s`, if known,
+/// while the rate is not.
 [[nodiscard]] std::optional<StandingBound> standing_bound(const DrainRate& rate, Slots slots,
+                                                          std::optional<double> service_s,
                                                           TimePoint now);
 
 /// For Retry-After: when what is ahead of the request now has been placed, in whole seconds in

@@ -84,9 +84,15 @@ Status Router::Impl::check_room(const LiveRequest& request, TimePoint now,
                                 std::uint32_t& retry_after_s) {
   const QueueItem item = queue_item(request, now);
   const std::uint64_t ahead = queues[request.model_index].tokens_ahead(item);
+  const DrainRate& rate = drain_rates[request.model_index];
+  const Slots slots = slots_of(request.model_index);
+  const std::optional<double> service_s = expected_service_s(request);
   QueueLoad load{.requests = queued_requests(),
                  .tokens = queued_tokens(),
-                 .wait_s = drain_rates[request.model_index].seconds_for(ahead, now)};
+                 .wait_s = rate.seconds_for(ahead, now)};
+  if (!load.wait_s && service_s) {
+    load.wait_s = expected_wait_s(ahead, item.cost, *service_s, slots);
+  }
   for (const FairQueue& queue : queues) {
     load.tenant_requests += queue.tenant_size(request.tenant);
     load.tenant_tokens += queue.tenant_tokens(request.tenant);
@@ -95,8 +101,7 @@ Status Router::Impl::check_room(const LiveRequest& request, TimePoint now,
     queues[request.model_index].set_overload(request.tenant, now);
   }
   if (queues[request.model_index].is_overload(request.tenant, now)) {
-    load.standing =
-        standing_bound(drain_rates[request.model_index], slots_of(request.model_index), now);
+    load.standing = standing_bound(rate, slots, service_s, now);
   }
   Status admitted = check_queue_bounds(config, load, item.cost, request.deadline - now);
   if (!admitted.ok()) retry_after_s = brigade::router::retry_after_s(load.wait_s);
@@ -149,10 +154,17 @@ Slots Router::Impl::slots_of(std::size_t model_index) const {
   Slots slots;
   for (const auto& [id, target] : targets) {
     if (!target.accepts || target.replica->options().model_index != model_index) continue;
+    slots.all += target.replica->options().max_seqs;
     slots.may_wait += may_always_wait(target.replica->options().max_seqs);
     slots.in_use += target.replica->num_requests();
   }
   return slots;
+}
+
+std::optional<double> Router::Impl::expected_service_s(const LiveRequest& request) const {
+  const std::optional<double> token_s = ledger.stats()[request.model_index].inter_token_s.mean();
+  if (!token_s) return std::nullopt;
+  return *token_s * static_cast<double>(request.expected_output());
 }
 
 std::uint64_t Router::Impl::queued_requests() const {

@@ -47,13 +47,15 @@ TEST_CASE("each bound of the queue refuses by its name, and what is within all i
 TEST_CASE("a queue that stands may make a request wait for an eighth of what runs") {
   DrainRate rate;
   TimePoint now{seconds(100)};
-  CHECK_FALSE(standing_bound(rate, {.in_use = 64, .may_wait = 8}, now).has_value());
+  const Slots slots{.in_use = 64, .all = 64, .may_wait = 8};
+  CHECK_FALSE(standing_bound(rate, slots, std::nullopt, now).has_value());
+  CHECK_EQ(standing_bound(rate, slots, /*service_s=*/2, now)->wait_s, 0.25);
   for (int i = 0; i < 50; ++i) {
     now += std::chrono::milliseconds(100);
     rate.observe(2, 500, /*waiting=*/true, now);
   }
   // One is placed each 50 ms.
-  const auto bound = standing_bound(rate, {.in_use = 64, .may_wait = 8}, now);
+  const auto bound = standing_bound(rate, slots, /*service_s=*/2, now);
   CHECK_EQ(bound->wait_s, doctest::Approx(8 * 0.05).epsilon(0.05));
   CHECK_EQ(bound->requests, 8);
   // Within either of its parts a request is let in.
@@ -63,6 +65,13 @@ TEST_CASE("a queue that stands may make a request wait for an eighth of what run
   CHECK(check_queue_bounds({}, load, 100, seconds(60)).ok());
   load = {.tenant_requests = 8, .wait_s = 0.3, .standing = bound};
   CHECK(check_queue_bounds({}, load, 100, seconds(60)).ok());
+}
+
+TEST_CASE("before the rate is known a request waits as if all were like it") {
+  // 32 are ahead of it, and 16 slots take one each every two seconds.
+  CHECK_EQ(*expected_wait_s(3200, 100, 2, {.all = 16}), 4);
+  CHECK_EQ(*expected_wait_s(0, 100, 2, {.all = 16}), 0);
+  CHECK_FALSE(expected_wait_s(3200, 100, 2, {}).has_value());
 }
 
 TEST_CASE("an eighth of a replica's slots may always wait, at least 4 and at most 16") {

@@ -149,6 +149,32 @@ TEST_CASE("a queue that stands is kept short, and one after a calm is a burst ag
   run_to_end(world);
 }
 
+TEST_CASE("a flood into a router that has had no queue yet waits no longer than it may") {
+  WorldOptions options;
+  options.router.max_seqs = 16;
+  options.router.max_queue_delay = milliseconds(300);
+  options.audit = false;
+  World world(options);
+  bring_up(world);
+  // 80 requests a second can be served, each in 200 ms; ten times as many come.
+  std::map<RequestId, TimePoint> submitted;
+  for (RequestId id = 1; id <= 4000; ++id) {
+    submitted[id] = world.now();
+    world.submit(request_of(id, 8, 35));
+    world.run_for(microseconds(1250));
+  }
+  run_to_end(world);
+  Duration longest{};
+  std::uint64_t num_served = 0;
+  for (const auto& [id, client] : world.clients()) {
+    if (!client.last.status.ok()) continue;
+    longest = std::max(longest, client.token_times.front() - submitted[id]);
+    ++num_served;
+  }
+  CHECK_LT(longest, milliseconds(600));
+  CHECK_GT(num_served, 5 * 80 * 9 / 10);
+}
+
 TEST_CASE("clients that ask again when they are answered are never refused") {
   WorldOptions options;
   options.router.max_seqs = 16;

@@ -42,11 +42,11 @@ std::vector<std::string> record() {
   world.run_for(milliseconds(20));  // loading: the first requests wait for a replica
   world.submit(request_of(100, 3, 2));
   world.run_for(seconds(1));
-  for (RequestId id = 1; id <= 40; ++id)
-    world.submit(request_of(id, 10 + id, 30));
   Request late = request_of(41, 50, 100);
   late.params.deadline_ms = 20;
   world.submit(late);
+  for (RequestId id = 1; id <= 40; ++id)
+    world.submit(request_of(id, 10 + id, 30));
   Request refused = request_of(42, 5, 5);
   refused.params.temperature = -1;
   world.submit(refused);
