@@ -9,12 +9,13 @@
 namespace brigade::router {
 
 /// How fast the queue empties while there is one, in tokens as they are charged: those placed over
-/// the time in which requests waited, both fading with about ten seconds of it (or 16 placements,
+/// the time in which there was a queue, both fading with about ten seconds of it (or 16 placements,
 /// where they are rare). What is placed while nobody waits tells nothing of what the replicas can
-/// do, nor does idle time.
+/// do, nor does idle time; nor do a few requests that wait for the next step, for that goes faster
+/// than when every slot is taken.
 class DrainRate final {
  public:
-  /// After each round of placements: what was placed in it, and whether requests are left waiting.
+  /// After each round of placements: what was placed in it, and whether a queue is left.
   void observe(std::uint64_t num_placed, std::uint64_t tokens_placed, bool waiting, TimePoint now);
   /// Seconds until so many tokens are placed; nothing until half a second and four placements have
   /// been seen.

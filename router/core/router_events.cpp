@@ -229,10 +229,10 @@ void Router::Impl::dispatch(std::size_t model_index, TimePoint now) {
     }
     place(*ledger.find(item->id), placement.replica, now);
   }
-  const bool may_place = std::any_of(targets.begin(), targets.end(), [&](const auto& entry) {
-    return entry.second.accepts && entry.second.replica->options().model_index == model_index;
-  });
-  drain_rates[model_index].observe(num_placed, tokens_placed, may_place && !queue.empty(), now);
+  // A few wait for the next step, or for its budget of prompts, and go faster than a queue would.
+  const Slots slots = slots_of(model_index);
+  const bool is_queue = slots.all > 0 && queue.size() > slots.may_wait;
+  drain_rates[model_index].observe(num_placed, tokens_placed, is_queue, now);
 }
 
 /// What the queue is to charge for the request if it goes now; nothing when it cannot. It goes to

@@ -34,7 +34,8 @@ struct Router::Impl final : ResultSink {
                                             wire::GenerationParams params, TimePoint now) const;
   [[nodiscard]] std::int64_t max_kv_tokens(std::size_t model_index) const;
   [[nodiscard]] Slots slots_of(std::size_t model_index) const;
-  /// From its first token to its last, as tokens have come so far; nothing before the first ones.
+  /// From its first token to its last: as many as answers have had, or as it may have if that is
+  /// less, at the pace of tokens so far. Nothing before the first ones.
   [[nodiscard]] std::optional<double> expected_service_s(const LiveRequest& request) const;
   [[nodiscard]] std::uint64_t queued_requests() const;
   [[nodiscard]] std::uint64_t queued_tokens() const;

@@ -162,9 +162,11 @@ Slots Router::Impl::slots_of(std::size_t model_index) const {
 }
 
 std::optional<double> Router::Impl::expected_service_s(const LiveRequest& request) const {
-  const std::optional<double> token_s = ledger.stats()[request.model_index].inter_token_s.mean();
+  const ModelStats& stats = ledger.stats()[request.model_index];
+  const std::optional<double> token_s = stats.inter_token_s.mean();
   if (!token_s) return std::nullopt;
-  return *token_s * static_cast<double>(request.expected_output());
+  const auto most = static_cast<double>(request.expected_output());
+  return *token_s * std::min(most, stats.generation_tokens.mean().value_or(most));
 }
 
 std::uint64_t Router::Impl::queued_requests() const {
