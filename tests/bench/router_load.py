@@ -92,32 +92,28 @@ def quantile_edge(before: dict[float, float], after: dict[float, float], q: floa
     return next(edge for edge in sorted(after) if share_within(before, after, edge) >= q)
 
 
-def simulated(
-    folder: Path, replicas: int, base_us: int, us_per_context: float, *more: str
-) -> Server:
+def simulated(folder: Path, replicas: int, base_us: int, *more: str) -> Server:
+    """Jitter lets replicas' steps, of which all are equally long, end apart."""
     return Server(
         folder,
         *("--device", "sim", "--tp", "1", "--pp", "1", "--dp", str(replicas)),
         *("--set", f"sim.base_us={base_us}", "--set", "sim.us_per_token=0"),
-        *("--set", f"sim.us_per_context_token={us_per_context}", "--set", "sim.jitter=0.1"),
+        *("--set", "sim.us_per_context_token=0", "--set", "sim.jitter=0.1"),
         *("--set", "timeouts.heartbeat_ms=20000"),
         *more,
     )
 
 
 def streams(folder: Path, abandon: bool) -> None:
-    """The streams begin over some seconds, and replicas' steps differ: they do not end together."""
+    """The streams begin over some seconds, so that replicas' steps do not end together."""
     what = ", a quarter leaves" if abandon else ""
     print(f"\n{NUM_STREAMS} streams on {NUM_REPLICAS} simulated replicas{what}")
     print(
         "step ms   complete  abandoned  failed  tokens/s  router CPU  us/token  KB/stream"
         "   added p50   p99          within 1 ms"
     )
-    for step_ms, tokens in ((400, 40), (200, 80), (100, 140)) if not abandon else ((200, 60),):
-        # Half of a step is for its context, of some 3,700 tokens, which differs between replicas: with
-        # equal steps they would stay as close together as they began.
-        base_us, us_per_context = step_ms * 500, step_ms * 500 / 3700
-        with simulated(folder / f"{step_ms}", NUM_REPLICAS, base_us, us_per_context) as server:
+    for step_ms, tokens in ((200, 70), (100, 120), (50, 220)) if not abandon else ((200, 60),):
+        with simulated(folder / f"{step_ms}", NUM_REPLICAS, step_ms * 1000) as server:
             (router,) = server.named("brigade-router")
             bench(server, "--concurrency", "100", "--requests", "200", "--output-tokens", "4")
             idle = router.resident_bytes()
@@ -228,7 +224,7 @@ def main() -> None:
             elif part == "real":
                 real(folder)
             elif part == "overload":
-                for delay_ms in (30_000, 500):  # the default, and a short one
+                for delay_ms in (30_000, 200):  # the default, and one for open-loop clients
                     overload(folder / str(delay_ms), delay_ms)
             else:
                 sys.exit(f"there is no part {part!r} (see --help)")
