@@ -18,7 +18,7 @@ struct RankView {
   std::int64_t tp_rank = 0;
   std::int64_t pp_stage = 0;
   Range layers;
-  double load_fraction = 0;  ///< 0..1
+  double load_fraction = 0;    ///< 0..1
   double busy_fraction = 0;    ///< 0..1
   double bubble_fraction = 0;  ///< 0..1
 };

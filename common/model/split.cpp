@@ -129,8 +129,8 @@ Partition split_ffn(const ModelSpec& spec, const TensorSplit& split, std::int64_
 }
 
 /// Of the head: a parameter costs more than one of a layer. Quantised files keep it in more bits,
-/// and each row's logits are summed up and drawn from. (SmolLM2, Q8_0 beside Q4_1, four rows a step:
-/// the head took as long as 8.9 layers that have 8.0 times fewer parameters.)
+/// and each row's logits are summed up and drawn from. (SmolLM2, Q8_0 beside Q4_1, four rows a
+/// step: the head took as long as 8.9 layers that have 8.0 times fewer parameters.)
 double head_cost(const ModelSpec& spec) {
   return 1.4 * static_cast<double>(spec.vocab_size * spec.hidden_size);
 }
