@@ -112,21 +112,16 @@ class SentencePieceTokenizer final : public VocabularyTokenizer {
     if (unknown == ids.end()) return ids.size();
     const std::vector<std::int32_t> symbols(unknown, ids.end());
     ids.erase(unknown, ids.end());
-    bool after_unknown = false;
-    for (const std::int32_t symbol : symbols) {
-      const bool is_unknown = !is_token(symbol) && !append_bytes(symbol, ids);
-      if (is_token(symbol)) ids.push_back(symbol);
-      const bool is_first = is_unknown && !after_unknown;  // a run of them is one unknown token
-      if (is_first && vocabulary().unknown_id) ids.push_back(*vocabulary().unknown_id);
-      after_unknown = is_unknown;
-    }
+    TokenAppender appender(vocabulary(), byte_ids_, ids);
+    for (const std::int32_t symbol : symbols)
+      is_token(symbol) ? appender.add(symbol) : appender.add_unknown(bytes_of(symbol));
     return ids.size();
   }
 
-  bool append_bytes(std::int32_t symbol, std::vector<std::int32_t>& ids) const {
+  [[nodiscard]] std::string bytes_of(std::int32_t symbol) const {
     std::string bytes;
     append_utf8(characters_.character(symbol, vocab_size()), bytes);
-    return append_byte_ids(byte_ids_, bytes, ids);
+    return bytes;
   }
 
   Characters characters_;

@@ -32,14 +32,27 @@ ByteIds byte_ids(const Vocabulary& vocabulary) {
   return ids;
 }
 
-bool append_byte_ids(const ByteIds& byte_ids, std::string_view bytes,
-                     std::vector<std::int32_t>& ids) {
-  const auto id_of = [&](char byte) { return byte_ids[static_cast<std::uint8_t>(byte)]; };
+void TokenAppender::add(std::int32_t id) {
+  ids_.push_back(id);
+  after_unknown_ = false;
+}
+
+void TokenAppender::add_unknown(std::string_view character) {
+  const bool is_unknown = !add_bytes(character);
+  if (is_unknown && !after_unknown_ && vocabulary_.unknown_id) {
+    ids_.push_back(*vocabulary_.unknown_id);
+  }
+  after_unknown_ = is_unknown;
+}
+
+/// False where a byte has no token: then nothing is appended.
+bool TokenAppender::add_bytes(std::string_view bytes) {
+  const auto id_of = [&](char byte) { return byte_ids_[static_cast<std::uint8_t>(byte)]; };
   const bool all =
       std::all_of(bytes.begin(), bytes.end(), [&](char byte) { return id_of(byte) != kNoToken; });
   if (!all) return false;
   for (const char byte : bytes)
-    ids.push_back(id_of(byte));
+    ids_.push_back(id_of(byte));
   return true;
 }
 

@@ -22,9 +22,26 @@ using ByteIds = std::array<std::int32_t, 256>;
 
 [[nodiscard]] ByteIds byte_ids(const Vocabulary& vocabulary);
 
-/// Appends the tokens of the bytes. False where a byte has none: then nothing is appended.
-[[nodiscard]] bool append_byte_ids(const ByteIds& byte_ids, std::string_view bytes,
-                                   std::vector<std::int32_t>& ids);
+/// Appends the tokens of a text, from its start on. Borrows everything.
+class TokenAppender final {
+ public:
+  TokenAppender(const Vocabulary& vocabulary, const ByteIds& byte_ids,
+                std::vector<std::int32_t>& ids)
+      : vocabulary_(vocabulary), byte_ids_(byte_ids), ids_(ids) {}
+
+  void add(std::int32_t id);
+  /// A character that no token has: the tokens of its bytes, or, where a byte has none, the unknown
+  /// token, one for a run of such characters (and nothing in a vocabulary without it).
+  void add_unknown(std::string_view character);
+
+ private:
+  [[nodiscard]] bool add_bytes(std::string_view bytes);
+
+  const Vocabulary& vocabulary_;
+  const ByteIds& byte_ids_;
+  std::vector<std::int32_t>& ids_;
+  bool after_unknown_ = false;
+};
 
 /// The text with spaces for the sign.
 [[nodiscard]] std::string with_spaces(std::string_view text);

@@ -121,15 +121,11 @@ class UnigramTokenizer final : public VocabularyTokenizer {
     std::vector<std::size_t> ends;
     for (std::size_t end = normalized.size(); end > 0; end = nodes[end].begin)
       ends.push_back(end);
-    bool after_unknown = false;
+    TokenAppender appender(vocabulary(), byte_ids_, ids);
     for (auto it = ends.rbegin(); it != ends.rend(); ++it) {
       const Node& node = nodes[*it];
-      const auto bytes = std::string_view(normalized).substr(node.begin, *it - node.begin);
-      const bool is_unknown = node.id == kNoToken && !append_byte_ids(byte_ids_, bytes, ids);
-      if (node.id != kNoToken) ids.push_back(node.id);
-      const bool is_first = is_unknown && !after_unknown;  // a run of them is one unknown token
-      if (is_first && vocabulary().unknown_id) ids.push_back(*vocabulary().unknown_id);
-      after_unknown = is_unknown;
+      const auto piece = std::string_view(normalized).substr(node.begin, *it - node.begin);
+      node.id == kNoToken ? appender.add_unknown(piece) : appender.add(node.id);
     }
   }
 

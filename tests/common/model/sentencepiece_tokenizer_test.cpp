@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <doctest/doctest.h>
 
-#include <chrono>
 #include <cmath>
 #include <limits>
 
 #include "common/model/chat_template.h"
 #include "common/model/tokenizer_data.h"
+#include "tests/common/model/tokenizer_checks.h"
 
 namespace brigade::model {
 namespace {
@@ -44,26 +44,6 @@ TokenizerData tiny_data() {
   data.eos_id = 2;
   data.unknown_id = 0;
   return data;
-}
-
-std::shared_ptr<const Tokenizer> make(const TokenizerData& data) {
-  auto tokenizer = make_tokenizer(data);
-  CAPTURE(tokenizer.status().message());
-  REQUIRE(tokenizer.ok());
-  return *tokenizer;
-}
-
-std::string spell(const TokenizerData& data, const Ids& ids) {
-  std::string out;
-  for (const std::int32_t id : ids)
-    out += (out.empty() ? "" : "|") + data.tokens[static_cast<std::size_t>(id)];
-  return out;
-}
-
-std::string encoded(const TokenizerData& data, std::string_view text, bool parse_special = false) {
-  Ids ids;
-  make(data)->encode(text, parse_special, ids);
-  return spell(data, ids);
 }
 
 TEST_CASE("characters are merged by score, with a space put before the text") {
@@ -203,47 +183,33 @@ TEST_CASE("white space after a control token belongs to it where the model is li
   CHECK(encoded(data, "[INST]\n\n\n\nlo", true) == "[INST]|\u2581|lo");
 }
 
-template <typename Change>
-std::string error_after(Change change) {
-  TokenizerData data = tiny_data();
-  change(data);
-  const auto tokenizer = make_tokenizer(data);
-  return tokenizer.ok() ? "no error" : tokenizer.status().message();
-}
-
 TEST_CASE("bad scores and byte tokens are errors that name them") {
   using D = TokenizerData;
-  CHECK(error_after([](D& d) { d.scores.pop_back(); }) ==
+  CHECK(error_after(tiny_data(), [](D& d) { d.scores.pop_back(); }) ==
         "tokenizer.ggml.scores has 278 entries for 279 tokens");
-  CHECK(error_after([](D& d) { d.scores[7] = std::nan(""); }) == "tokenizer.ggml.scores[7] is nan");
-  CHECK(error_after([](D& d) { d.scores[7] = std::numeric_limits<double>::infinity(); }) ==
-        "tokenizer.ggml.scores[7] is inf");
+  CHECK(error_after(tiny_data(), [](D& d) { d.scores[7] = std::nan(""); }) ==
+        "tokenizer.ggml.scores[7] is nan");
+  CHECK(error_after(tiny_data(), [](D& d) {
+          d.scores[7] = std::numeric_limits<double>::infinity();
+        }) == "tokenizer.ggml.scores[7] is inf");
   for (const std::string bad : {"<0x-1>", "<0xfF>", "<0x1>", "<0x111>", "x", "", "<0xGG>"}) {
-    CHECK(error_after([&](D& d) {
+    CHECK(error_after(tiny_data(), [&](D& d) {
             d.tokens[kFirstByte] = bad;
           }).starts_with("tokenizer.ggml.tokens[5]: is a byte token and"));
   }
-  CHECK(error_after([](D& d) {
+  CHECK(error_after(tiny_data(), [](D& d) {
           for (auto& token : d.tokens)
             if (token == "llo") token = std::string(std::size_t{1} << 17, 'a');
         }).find("bytes is one too long") != std::string::npos);
-  CHECK(error_after([](D& d) { d.tokens[kFirstByte + 256] = "\xff\xfe"; }) == "no error");
+  CHECK(error_after(tiny_data(), [](D& d) { d.tokens[kFirstByte + 256] = "\xff\xfe"; }) ==
+        "no error");
 }
 
 TEST_CASE("a megabyte of anything is encoded in seconds by SentencePiece too") {
   const auto tokenizer = make(tiny_data());
-  for (const std::string_view unit :
-       {"l", " ", "\u0301", "1", "he", "hello ", "\n", "\n\n", "\u2581", "\u4e00", "\xff"}) {
-    std::string text;
-    while (text.size() < (std::size_t{1} << 20))
-      text += unit;
-    const auto start = std::chrono::steady_clock::now();
-    Ids ids;
-    tokenizer->encode(text, /*parse_special=*/true, ids);
-    // A quadratic way takes hours; the bound leaves room for a loaded machine and for sanitizers.
-    CHECK(std::chrono::steady_clock::now() - start < std::chrono::seconds(60));
-    CHECK(ids.size() <= 3 * text.size() + 1);
-  }
+  check_a_megabyte_of_each(
+      *tokenizer, 3, 1,
+      {"l", " ", "\u0301", "1", "he", "hello ", "\n", "\n\n", "\u2581", "\u4e00", "\xff"});
 }
 
 }  // namespace

@@ -1,19 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <doctest/doctest.h>
 
-#include <chrono>
 #include <cmath>
 #include <cstring>
 
 #include "common/model/charsmap.h"
-#include "common/model/gguf.h"
 #include "common/model/tokenizer_data.h"
-#include "tests/support/gguf_builder.h"
+#include "tests/common/model/tokenizer_checks.h"
 
 namespace brigade::model {
 namespace {
-
-using Ids = std::vector<std::int32_t>;
 
 /// 0 <pad>, 1 </s>, 2 <unk>, 3 <tool> (user-defined), then pieces.
 TokenizerData tiny_data() {
@@ -40,22 +36,6 @@ TokenizerData tiny_data() {
   data.eos_id = 1;
   data.unknown_id = 2;
   return data;
-}
-
-std::shared_ptr<const Tokenizer> make(const TokenizerData& data) {
-  auto tokenizer = make_tokenizer(data);
-  CAPTURE(tokenizer.status().message());
-  REQUIRE(tokenizer.ok());
-  return *tokenizer;
-}
-
-std::string encoded(const TokenizerData& data, std::string_view text, bool special = false) {
-  Ids ids;
-  make(data)->encode(text, special, ids);
-  std::string out;
-  for (const std::int32_t id : ids)
-    out += (out.empty() ? "" : "|") + data.tokens[static_cast<std::size_t>(id)];
-  return out;
 }
 
 /// A map of one sequence to a text, as a double array with one node for each byte.
@@ -140,35 +120,30 @@ TEST_CASE("an end of text is added by default, and no beginning") {
   CHECK_FALSE(make(data)->add_eos());
 }
 
-template <typename Change>
-std::string error_after(Change change) {
-  TokenizerData data = tiny_data();
-  change(data);
-  const auto tokenizer = make_tokenizer(data);
-  return tokenizer.ok() ? "no error" : tokenizer.status().message();
-}
-
 TEST_CASE("a bad map, score or piece is an error that names it") {
   using D = TokenizerData;
   const std::string key = "tokenizer.ggml.precompiled_charsmap: ";
-  CHECK(error_after([](D& d) { d.charsmap = "abc"; }) ==
+  CHECK(error_after(tiny_data(), [](D& d) { d.charsmap = "abc"; }) ==
         key + "it has 3 bytes, too few for its header");
-  CHECK(error_after([](D& d) { d.charsmap = std::string("\xff\xff\xff\xff____", 8); }) ==
-        key + "its trie is 4294967295 bytes of 4, in units of 4");
-  CHECK(error_after([](D& d) { d.charsmap = std::string("\0\0\0\0____", 8); }) ==
+  CHECK(error_after(tiny_data(), [](D& d) {
+          d.charsmap = std::string("\xff\xff\xff\xff____", 8);
+        }) == key + "its trie is 4294967295 bytes of 4, in units of 4");
+  CHECK(error_after(tiny_data(), [](D& d) { d.charsmap = std::string("\0\0\0\0____", 8); }) ==
         key + "its trie is 0 bytes of 4, in units of 4");
-  CHECK(error_after([](D& d) { d.charsmap = std::string("\4\0\0\0____text", 12); }) ==
+  CHECK(error_after(tiny_data(), [](D& d) { d.charsmap = std::string("\4\0\0\0____text", 12); }) ==
         key + "its last text has no end");
-  CHECK(error_after([](D& d) { d.charsmap = charsmap_of("a", std::string(257, 'b')); }) ==
-        key + "it makes a text of 257 bytes of a character; at most 256 are allowed");
-  CHECK(error_after([](D& d) { d.scores[5] = std::nan(""); }) == "tokenizer.ggml.scores[5] is nan");
-  CHECK(error_after([](D& d) { d.scores.clear(); }) ==
+  CHECK(error_after(tiny_data(), [](D& d) {
+          d.charsmap = charsmap_of("a", std::string(257, 'b'));
+        }) == key + "it makes a text of 257 bytes of a character; at most 256 are allowed");
+  CHECK(error_after(tiny_data(), [](D& d) { d.scores[5] = std::nan(""); }) ==
+        "tokenizer.ggml.scores[5] is nan");
+  CHECK(error_after(tiny_data(), [](D& d) { d.scores.clear(); }) ==
         "tokenizer.ggml.scores has 0 entries for 13 tokens");
-  CHECK(error_after([](D& d) { d.tokens[5] = "b"; }) ==
+  CHECK(error_after(tiny_data(), [](D& d) { d.tokens[5] = "b"; }) ==
         "tokenizer.ggml.tokens[6] \"b\" is also [5]");
-  CHECK(error_after([](D& d) { d.tokens[5] = std::string(513, 'a'); }) ==
+  CHECK(error_after(tiny_data(), [](D& d) { d.tokens[5] = std::string(513, 'a'); }) ==
         "tokenizer.ggml.tokens[5] has 513 bytes; at most 512 are allowed");
-  CHECK(error_after([](D& d) { d.tokens[5] = "\xff\xfe"; }) == "no error");
+  CHECK(error_after(tiny_data(), [](D& d) { d.tokens[5] = "\xff\xfe"; }) == "no error");
 }
 
 TEST_CASE("a map whose units lead anywhere maps in bounded time and reads nothing beyond it") {
@@ -202,17 +177,8 @@ TEST_CASE("a megabyte of anything is encoded in seconds by the unigram model too
     data.scores.push_back(-static_cast<double>(length));
   }
   const auto tokenizer = make(data);
-  for (const std::string_view unit : {"a", " ", "\u0301", "1", "ba", "\n", "\u4e00", "\xff"}) {
-    std::string text;
-    while (text.size() < (std::size_t{1} << 20))
-      text += unit;
-    const auto start = std::chrono::steady_clock::now();
-    Ids ids;
-    tokenizer->encode(text, /*parse_special=*/true, ids);
-    // A quadratic way takes hours; the bound leaves room for a loaded machine and for sanitizers.
-    CHECK(std::chrono::steady_clock::now() - start < std::chrono::seconds(60));
-    CHECK(ids.size() <= 3 * text.size() + 1);
-  }
+  check_a_megabyte_of_each(*tokenizer, 3, 1,
+                           {"a", " ", "\u0301", "1", "ba", "\n", "\u4e00", "\xff"});
 }
 
 }  // namespace
