@@ -10,6 +10,22 @@ using std::chrono::microseconds;
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
+namespace {
+
+/// Requests 1 to `count` of 8 prompt tokens, one an interval; when each was submitted.
+std::map<RequestId, TimePoint> flood(World& world, RequestId count, std::uint32_t max_tokens,
+                                     Duration interval) {
+  std::map<RequestId, TimePoint> submitted;
+  for (RequestId id = 1; id <= count; ++id) {
+    submitted[id] = world.now();
+    world.submit(request_of(id, 8, max_tokens));
+    world.run_for(interval);
+  }
+  return submitted;
+}
+
+}  // namespace
+
 TEST_CASE("an unknown model is refused by name, with what there is") {
   World world({});
   bring_up(world);
@@ -82,12 +98,7 @@ TEST_CASE(
   bring_up(world);
   // Each takes about 25 ms of 8 slots that are busy for 200 ms: four times what can be served.
   constexpr int kRequests = 4000;
-  std::map<RequestId, TimePoint> submitted;
-  for (RequestId id = 1; id <= kRequests; ++id) {
-    submitted[id] = world.now();
-    world.submit(request_of(id, 8, 30));
-    world.run_for(microseconds(6250));
-  }
+  auto submitted = flood(world, kRequests, 30, microseconds(6250));
   run_to_end(world);
   Duration longest{};
   std::uint64_t num_late = 0;
@@ -117,17 +128,12 @@ TEST_CASE("a queue that stands is kept short, and one after a calm is a burst ag
   World world(options);
   bring_up(world);
   // 80 requests a second can be served, each in 200 ms; four times as many come.
-  std::map<RequestId, TimePoint> submitted;
-  RequestId id = 1;
-  for (; id <= 16 * 320; ++id) {
-    submitted[id] = world.now();
-    world.submit(request_of(id, 8, 35));
-    world.run_for(microseconds(3125));
-  }
+  constexpr RequestId kRequests = 16 * 320;
+  auto submitted = flood(world, kRequests, 35, microseconds(3125));
   const std::uint64_t refused = world.router().status().refused;
   CHECK_GT(refused, 3000);
   std::uint64_t num_told = 0;
-  for (RequestId told = 1; told < id; ++told)
+  for (RequestId told = 1; told <= kRequests; ++told)
     num_told += says(world, told, "there is more to do than can be done") ? 1 : 0;
   CHECK_GT(num_told, 1000);
   run_to_end(world);
@@ -143,8 +149,8 @@ TEST_CASE("a queue that stands is kept short, and one after a calm is a burst ag
   CHECK_LT(longest, milliseconds(400));
   CHECK_GT(num_served, 6 * 80 * 9 / 10);
   world.run_for(seconds(3));
-  for (int i = 0; i < 100; ++i)
-    world.submit(request_of(id++));
+  for (RequestId id = kRequests + 1; id <= kRequests + 100; ++id)
+    world.submit(request_of(id));
   CHECK_EQ(world.router().status().refused, refused);
   run_to_end(world);
 }
@@ -157,12 +163,7 @@ TEST_CASE("a flood into a router that has had no queue yet waits no longer than 
   World world(options);
   bring_up(world);
   // 80 requests a second can be served, each in 200 ms; ten times as many come.
-  std::map<RequestId, TimePoint> submitted;
-  for (RequestId id = 1; id <= 4000; ++id) {
-    submitted[id] = world.now();
-    world.submit(request_of(id, 8, 35));
-    world.run_for(microseconds(1250));
-  }
+  auto submitted = flood(world, 4000, 35, microseconds(1250));
   run_to_end(world);
   Duration longest{};
   std::uint64_t num_served = 0;
