@@ -64,6 +64,12 @@ bool is_file_of(std::string_view name, std::int64_t pid) {
   return false;
 }
 
+/// The router will say the same, but as one of two processes.
+Status check_tokenizer(const model::GgufFile& file) {
+  ASSIGN_OR_RETURN(const model::TokenizerData data, model::read_tokenizer_data(file));
+  return model::make_tokenizer(data).status();
+}
+
 }  // namespace
 
 Result<TopologyFile> TopologyFile::make(const config::Topology& topology) {
@@ -196,16 +202,6 @@ Result<std::string> find_model(const std::string& path) {
   }
   return found->string();
 }
-
-namespace {
-
-/// The router will say the same, but as one of two processes.
-Status check_tokenizer(const model::GgufFile& file) {
-  ASSIGN_OR_RETURN(const model::TokenizerData data, model::read_tokenizer_data(file));
-  return model::make_tokenizer(data).status();
-}
-
-}  // namespace
 
 Status check_model(const config::Topology& topology) {
   ASSIGN_OR_RETURN(const auto file, model::GgufFile::open(topology.model));

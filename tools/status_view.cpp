@@ -153,8 +153,8 @@ std::string render_progress(const StatusView& status, std::int64_t num_replicas,
   const double fraction =
       std::min(1.0, sum / static_cast<double>(std::max<std::int64_t>(1, num_replicas)));
   std::ostringstream tail;
-  tail << std::setw(3) << std::lround(100 * fraction) << " %  " << status.num_ready() << " of "
-       << num_replicas << (num_replicas == 1 ? " replica" : " replicas") << " ready";
+  tail << percent(fraction) << "  " << status.num_ready() << " of " << num_replicas
+       << (num_replicas == 1 ? " replica" : " replicas") << " ready";
   return progress_bar("loading ", fraction, tail.str(), width);
 }
 
